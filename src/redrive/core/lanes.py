@@ -1,0 +1,155 @@
+"""Lanes: fairness, pauses and limits without scanning (R15-R18).
+
+A lane is (queue, tenant). It is in the ring while it has due work that may run now, on the timer
+until its next message is due, or parked (paused, held, at its cap). `place` says where; `take_turns`
+is the walk of a claim: up to 3 x weight from the lane at the head, then the next. The SQL store calls
+both; the Lua scripts repeat them, and the conformance suite holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+QUANTUM = 3
+BASE_PRIORITY = 5
+
+
+class LaneState(StrEnum):
+    """Whether a lane (or a whole queue) may run. Paused by a person, held by a judgement."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    HELD = "held"
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A lane's counters, as the pages and `status` read them."""
+
+    queue: str
+    tenant: str
+    state: LaneState = LaneState.RUNNING
+    weight: int = 1
+    cap: int | None = None
+    waiting: int = 0
+    in_flight: int = 0
+    dead: int = 0
+    done: int = 0
+    served: int = 0
+    last_served_at: int | None = None
+    rounds_waited: int = 0
+    consecutive: int = 0
+
+    @property
+    def priority(self) -> int:
+        """R16: reported, not used for ordering."""
+        return priority(self.rounds_waited)
+
+
+@dataclass(frozen=True, slots=True)
+class LaneChange:
+    """What to change of a lane; None leaves a field as it is, `cap` 0 removes the cap."""
+
+    state: LaneState | None = None
+    weight: int | None = None
+    cap: int | None = None
+
+
+class Place(StrEnum):
+    """Where a lane stands."""
+
+    RING = "ring"
+    TIMER = "timer"
+    PARKED = "parked"
+
+
+def priority(rounds_waited: int) -> int:
+    """5 for a lane just served, down to 1, the most urgent."""
+    return max(1, BASE_PRIORITY - rounds_waited)
+
+
+def place(state: LaneState, in_flight: int, cap: int | None, next_due_at: int | None, now: int) -> Place:
+    """Where a lane belongs, given its next due message (None when it has none waiting)."""
+    if state is not LaneState.RUNNING or next_due_at is None:
+        return Place.PARKED
+    if cap is not None and in_flight >= cap:
+        return Place.PARKED
+    return Place.RING if next_due_at <= now else Place.TIMER
+
+
+@dataclass(slots=True)
+class Turn(Generic[T]):
+    """One lane in the ring during a claim.
+
+    `number` orders the ring. `ready` is what the store read ahead for it, and `cut` says that the lane
+    has more due work than was read. `consecutive` counts what its present turn has handed out.
+    """
+
+    lane: int
+    number: int
+    quantum: int
+    ready: deque[T]
+    cut: bool = False
+    consecutive: int = 0
+    taken: int = 0
+    served_round: int | None = None
+
+
+@dataclass(slots=True)
+class Ring:
+    """A queue's ring counters: the next free turn number, the round, and the turn that ends it."""
+
+    next_turn: int
+    round: int
+    round_ends: int
+
+    def rotate(self) -> int:
+        """A turn number at the tail."""
+        self.next_turn += 1
+        return self.next_turn - 1
+
+    def serve(self, number: int) -> int:
+        """The round that serving this turn belongs to: passing the mark begins a new one."""
+        if number >= self.round_ends:
+            self.round += 1
+            self.round_ends = self.next_turn
+        return self.round
+
+
+def take_turns(turns: Iterable[Turn[T]], ring: Ring, room: Callable[[T], bool], *, whole: bool) -> list[T]:
+    """What a claim hands out, in order. Changes the turns and the ring to what they are afterwards.
+
+    Takes up to its quantum from the lane at the head, then moves it to the tail. Ends when `room` says
+    no to the next message; when a lane's read-ahead ends but its work does not; or, where `turns` is
+    only the front of the ring (not `whole`), when a lane would be served a second time.
+    """
+    line = deque(turns)
+    taken: list[T] = []
+    seen: set[int] = set()
+    while line:
+        turn = line[0]
+        if turn.consecutive >= turn.quantum:
+            turn.number, turn.consecutive = ring.rotate(), 0
+            seen.add(turn.lane)
+            line.rotate(-1)
+            continue
+        if not whole and turn.lane in seen:
+            break
+        if not turn.ready:
+            if turn.cut:
+                break
+            line.popleft()
+            continue
+        if not room(turn.ready[0]):
+            break
+        turn.served_round = ring.serve(turn.number)
+        taken.append(turn.ready.popleft())
+        turn.consecutive += 1
+        turn.taken += 1
+    return taken

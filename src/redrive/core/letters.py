@@ -1,0 +1,82 @@
+"""What is known of a message afterwards: the dead letter, and the whole account of one life.
+
+These are what the ledger answers with. The wire names of R8 belong to the office, not here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from redrive.core.failure import Failure
+from redrive.core.lifecycle import Move, State
+from redrive.core.message import Message, Progress
+from redrive.core.verdict import Reason
+
+
+class RedriveResult(StrEnum):
+    """What came of a re-drive."""
+
+    PENDING = "pending"
+    DONE = "done"
+    DEAD = "dead"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class Redriven:
+    """One re-drive of a letter; `generation` is the one it began."""
+
+    at: int
+    generation: int
+    actor: str
+    operation: str | None = None
+    result: RedriveResult = RedriveResult.PENDING
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A dead message with everything that led there. `failures` are in order, of all generations."""
+
+    message: Message
+    progress: Progress
+    reason: Reason
+    died_at: int
+    fingerprint: str
+    failures: tuple[Failure, ...] = ()
+    redrives: tuple[Redriven, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LetterPage:
+    """Some dead letters, oldest first; `cursor` continues after them, None at the end."""
+
+    letters: tuple[DeadLetter, ...]
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Who removed a message, when, and by which move."""
+
+    at: int
+    move: Move
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The whole life of one message. A finished one has lost its body: `message.body` is empty."""
+
+    message: Message
+    progress: Progress
+    failures: tuple[Failure, ...] = ()
+    redrives: tuple[Redriven, ...] = ()
+    lease_until_at: int | None = None
+    reason: Reason | None = None
+    finished_at: int | None = None
+    removal: Removal | None = None
+
+    @property
+    def state(self) -> State:
+        return self.progress.state

@@ -1,0 +1,66 @@
+"""A rate: so many hand-outs a period, decided from two stored numbers.
+
+`reserve` is the whole rule; the stores keep a queue's Window and ask how many messages may go now.
+Known weakness: periods are counted from their first hand-out, so the end of one and the start of the
+next can together pass the count within one period's length.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from redrive.core.errors import ConfigurationError
+
+_PERIODS = {"s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0}
+_RATE = re.compile(r"(\d{1,9}) ?/ ?([a-z]{1,6})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """At most `count` hand-outs a period of `period_s`."""
+
+    count: int
+    period_s: float
+
+    def __post_init__(self) -> None:
+        if self.count < 1 or self.period_s <= 0:
+            raise ConfigurationError(
+                f"a rate is at least 1 in more than 0 seconds, not {self.count}/{self.period_s}s"
+            )
+
+    @classmethod
+    def parse(cls, text: str) -> Rate:
+        """A rate written as `100/min`, `20/s` or `5000/hour`."""
+        match = _RATE.fullmatch(text.strip().lower())
+        if match is None or match[2] not in _PERIODS:
+            raise ConfigurationError(f"rate {text!r} cannot be read: write 100/min, 20/s or 5000/hour")
+        return cls(int(match[1]), _PERIODS[match[2]])
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What the store keeps of a rate: when the running period began and how many it has handed out."""
+
+    began_at: int = 0
+    used: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """`granted` messages may go now; when none may, the next may at `next_at`."""
+
+    granted: int
+    window: Window
+    next_at: int | None
+
+
+def reserve(rate: Rate, window: Window, now: int, wanted: int) -> Reserved:
+    """How many of `wanted` may go at `now`; a period begins with its first hand-out."""
+    ends_at = window.began_at + round(rate.period_s * 1000)
+    if now >= ends_at or now < window.began_at:
+        window = Window(now, 0)
+        ends_at = now + round(rate.period_s * 1000)
+    granted = min(wanted, rate.count - window.used)
+    used = Window(window.began_at, window.used + granted)
+    return Reserved(granted, used, ends_at if used.used >= rate.count else None)

@@ -1,0 +1,131 @@
+"""The nouns that travel: what was accepted (Message), how far it is (Progress), who holds it (Lease).
+
+A Message is frozen at acceptance and knows nobody. Everything that changes lives in Progress, and
+only the stores write it. A Delivery is the three together, as a worker receives them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from redrive.core.errors import InvalidMessage
+from redrive.core.lifecycle import State
+
+DEFAULT_TENANT = "default"
+
+_TENANT = re.compile(r"[A-Za-z0-9._-]{1,128}", re.ASCII)
+_QUEUE = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_DEDUPE_LENGTH = 512
+_HEADERS_LENGTH = 16_384
+
+
+class Track(StrEnum):
+    """The kinds of work that share one tenant's turn without starving one another."""
+
+    MAIN = "main"
+    BULK = "bulk"
+    REDRIVE = "redrive"
+
+
+class Lapse(StrEnum):
+    """Why `reclaim` handed a message out: its lease ran out, or its time to live did."""
+
+    LOST = "lost"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What was accepted: the body as bytes, where it belongs, and how long it may live."""
+
+    id: str
+    queue: str
+    tenant: str
+    body: bytes
+    enqueued_at: int
+    ttl_s: float
+    track: Track = Track.MAIN
+    dedupe: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a message is. `attempts` counts hand-outs of this generation, the running one included."""
+
+    state: State
+    due_at: int
+    expires_at: int
+    attempts: int = 0
+    crashes: int = 0
+    generation: int = 0
+    operation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to settle what one claim handed out: one lease a claim, shared by its batch."""
+
+    queue: str
+    token: str
+    until_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One message handed to one worker. `unreadable` says why its record could not be decoded (P25)."""
+
+    message: Message
+    progress: Progress
+    lease: Lease
+    lapse: Lapse | None = None
+    unreadable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message on its way in, with the instants that its first Progress starts from."""
+
+    message: Message
+    due_at: int
+    expires_at: int
+
+
+def expiry(enqueued_at: int, due_at: int, ttl_s: float) -> int:
+    """The time to live counts from the moment the message may first run, so a delay never eats it."""
+    return max(enqueued_at, due_at) + round(ttl_s * 1000)
+
+
+def check_queue(name: str) -> str:
+    """The queue's name, or InvalidMessage when it is not one (S3)."""
+    if not _QUEUE.fullmatch(name):
+        raise InvalidMessage(f"queue {name!r} is not a name: use 1-128 of A-Z a-z 0-9 . _ - :")
+    return name
+
+
+def check_tenant(name: str) -> str:
+    """The tenant's name, or InvalidMessage when it is not one (S3)."""
+    if not _TENANT.fullmatch(name):
+        raise InvalidMessage(f"tenant {name!r} is not a name: use 1-128 of A-Z a-z 0-9 . _ -")
+    return name
+
+
+def check_dedupe(key: str) -> str:
+    """The dedupe key, or InvalidMessage when it is empty, too long, or has control characters."""
+    if not key or len(key) > _DEDUPE_LENGTH or _CONTROL.search(key):
+        raise InvalidMessage(f"a dedupe key is 1-{_DEDUPE_LENGTH} characters without control characters")
+    return key
+
+
+def check_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """The headers, or InvalidMessage when one is not plain text or all together are too long."""
+    for name, value in headers.items():
+        if not name or _CONTROL.search(name) or _CONTROL.search(value):
+            raise InvalidMessage(f"header {name!r} holds control characters or has no name")
+    if sum(len(name) + len(value) for name, value in headers.items()) > _HEADERS_LENGTH:
+        raise InvalidMessage(f"the headers are longer than {_HEADERS_LENGTH} characters together")
+    return headers

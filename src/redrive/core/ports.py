@@ -1,0 +1,344 @@
+"""What the engine and the office ask of a store, cut by who asks.
+
+A store is Outbox + Source + Upkeep + Ledger + Lanes + Records + Journal. Common to all of them:
+- Every call is one atomic step (over a batch: compare-and-set for each id). Nothing is written before
+  everything has been checked, and a call that raises has changed nothing.
+- Ids and tokens are made by the caller, so a call repeated after a lost reply answers the same.
+- Instants are read from the store's own clock, never from an argument, except the ones that a Message,
+  Entry or Verdict carries. A test moves that clock by `skew_ms`.
+- Statements guard and move; what to do about an attempt is `core.verdict.decide`'s alone.
+- Errors of the driver come out as StoreError and its kinds.
+
+The conformance suite in tests/conformance is the other half of this contract.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from redrive.core.lanes import QUANTUM, Lane, LaneChange, LaneState
+from redrive.core.letters import Account, DeadLetter, LetterPage
+from redrive.core.lifecycle import State
+from redrive.core.limits import Rate
+from redrive.core.message import Delivery, Entry, Lease
+from redrive.core.verdict import Settlement
+
+APPEND_MESSAGES = 1_000
+APPEND_BYTES = 8 * 1024 * 1024
+PAGE = 500
+WORKER_RECORDS = "worker"
+
+
+class Status(StrEnum):
+    """What became of one entry of an append."""
+
+    ACCEPTED = "accepted"
+    DUPLICATE = "duplicate"
+    CONFLICT = "conflict"
+    WITHHELD = "withheld"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The answer for one entry: the id that holds its place (the first one's, for a duplicate)."""
+
+    id: str
+    state: State
+    status: Status
+
+
+class Outbox(Protocol):
+    """Where messages are accepted."""
+
+    async def append(self, groups: Sequence[Sequence[Entry]]) -> list[list[Receipt]]:
+        """Deduplicate and enqueue; answer for each entry, in order, after the durable write.
+
+        Each group is all or nothing: where one entry is a CONFLICT, the rest of its group is WITHHELD
+        and nothing of it is written. Groups do not affect one another. An id that is already known is
+        ACCEPTED again (a repeat after a lost reply) and changes nothing. A dedupe key in use by
+        (queue, tenant) is a DUPLICATE with the first id and its state, or a CONFLICT when the body
+        differs, also within one call. All entries of a call are of one queue; at most APPEND_MESSAGES
+        and APPEND_BYTES a call, a larger single message alone.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a worker asks for: a token of its own making, and how much it can run soon.
+
+    `alone` asks for one suspect (a message whose worker crashed) and nothing else; without it,
+    suspects are left where they are (P24). `max_bytes` bounds the bodies, but one message always fits.
+    """
+
+    queue: str
+    token: str
+    limit: int
+    lease_s: float
+    max_bytes: int = APPEND_BYTES
+    quantum: int = QUANTUM
+    rate: Rate | None = None
+    alone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """The batch in hand-out order. `suspects`: due suspects wait. `next_at`: when more may be due."""
+
+    deliveries: tuple[Delivery, ...] = ()
+    suspects: bool = False
+    next_at: int | None = None
+
+
+class Source(Protocol):
+    """Where a worker gets messages and says what came of them."""
+
+    def now(self) -> int:
+        """The store's clock as best known here, without asking it."""
+        ...
+
+    async def claim(self, claim: Claim) -> Claimed:
+        """Hand out due messages, fairly over tenants, attempt + 1, under the claim's token (P1, P2).
+
+        The same token again returns what of that batch is still held. A paused queue hands out nothing.
+        A message past its time to live may be handed out: the worker buries it without running it. A
+        record that cannot be decoded comes with `unreadable` and its raw bytes as the body; one bad
+        record never spoils a batch.
+        """
+        ...
+
+    async def settle(self, settlements: Sequence[Settlement]) -> AbstractSet[str]:
+        """Apply verdicts; return the ids refused because their token no longer holds them (P13, P23).
+
+        Bury on a re-driven message, and Complete, also write what came of its last re-drive.
+        """
+        ...
+
+    async def extend(self, leases: Sequence[Lease], lease_s: float) -> AbstractSet[str]:
+        """Prolong leases to now + lease_s; return the tokens that are no longer held by anyone."""
+        ...
+
+    async def wait(self, queues: Sequence[str], timeout_s: float) -> None:
+        """Return soon after work may be due in one of the queues, at the latest after timeout_s.
+
+        A hint, never the truth (P11): it may return early, and a missed hint costs one poll.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cleanup:
+    """What may go: finished records from before an instant or beyond a count, never a dead letter."""
+
+    finished_before_at: int
+    keep: int | None = None
+    limit: int = PAGE
+
+
+class Upkeep(Protocol):
+    """What any process may do for the store, all the time, in pages."""
+
+    async def queue_names(self) -> list[str]:
+        """Every queue that ever had a message or a setting, cheaply."""
+        ...
+
+    async def reclaim(self, queue: str, token: str, lease_s: float, limit: int) -> list[Delivery]:
+        """Take over what nobody holds any more, under a new token: expired leases (lapse LOST) and
+        waiting messages past their time to live (lapse EXPIRED; attempts unchanged, paused or not).
+
+        Their fate is then decided and settled like any attempt. Attempts are not raised here. The same
+        token again returns what of that batch is still held. A live lease is never touched (P22).
+        """
+        ...
+
+    async def cleanup(self, cleanup: Cleanup) -> int:
+        """Remove finished records and ended dedupe keys, a page at a time; return how many went."""
+        ...
+
+
+class Ledger(Protocol):
+    """What people ask about and do to single messages. Every move is compare-and-set: ids in another
+    state are skipped, and the ids that moved are returned."""
+
+    async def get(self, message_id: str) -> Account | None:
+        """The whole life of one message, finished and removed ones included while they are kept."""
+        ...
+
+    async def letters(self, queue: str | None, *, after: str | None = None, limit: int = PAGE) -> LetterPage:
+        """Dead letters, oldest first, of one queue or of all; `after` is a page's cursor."""
+        ...
+
+    async def bury(self, letters: Sequence[DeadLetter]) -> AbstractSet[str]:
+        """Take in dead letters from elsewhere, as they are; ids already known are skipped (P28)."""
+        ...
+
+    async def redrive(
+        self, queue: str, ids: Sequence[str], *, actor: str, operation: str | None = None
+    ) -> AbstractSet[str]:
+        """Dead to waiting: generation + 1, attempts and crashes 0, time to live renewed, due now, on the
+        `redrive` track; the failures stay and a Redriven is added."""
+        ...
+
+    async def discard(self, queue: str, ids: Sequence[str], *, actor: str) -> AbstractSet[str]:
+        """Dead to removed; the letter's content is kept and its dedupe key freed."""
+        ...
+
+    async def cancel(self, queue: str, ids: Sequence[str], *, actor: str) -> AbstractSet[str]:
+        """Waiting to removed; the body goes, its dedupe key is freed."""
+        ...
+
+    async def purge(self, queue: str, *, actor: str, limit: int = PAGE) -> int:
+        """Cancel a page of a queue's waiting messages; return how many, 0 when none is left."""
+        ...
+
+    async def run_now(self, queue: str, ids: Sequence[str]) -> AbstractSet[str]:
+        """Make waiting messages due now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class QueueCounts:
+    """A queue's state and the counts of R24."""
+
+    queue: str
+    state: LaneState
+    pending: int
+    scheduled: int
+    retry_scheduled: int
+    processing: int
+    published: int
+    dlq: int
+    suspects: int
+    oldest_due_at: int | None
+
+
+class Lanes(Protocol):
+    """Queues and tenants: their counters, and the switches people may set."""
+
+    async def queues(self) -> list[QueueCounts]:
+        """Every queue that ever had a message or a setting, by name."""
+        ...
+
+    async def lanes(self, queue: str, *, after: str | None = None, limit: int = PAGE) -> list[Lane]:
+        """A queue's lanes by tenant name, from after `after`."""
+        ...
+
+    async def lane(self, queue: str, tenant: str) -> Lane | None:
+        """One lane, or None when the tenant never had a message or a setting here."""
+        ...
+
+    async def set_lane(self, queue: str, tenant: str, change: LaneChange) -> Lane:
+        """Change a lane's state, weight or cap; it takes effect on what already waits."""
+        ...
+
+    async def set_queue(self, queue: str, state: LaneState) -> None:
+        """Pause or resume a whole queue."""
+        ...
+
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A stored document with the version that the next `put` must expect."""
+
+    kind: str
+    id: str
+    version: int
+    document: Document
+
+
+class Records(Protocol):
+    """Versioned JSON documents by kind and id: keys, operations, notes, workers."""
+
+    async def get_record(self, kind: str, record_id: str) -> Record | None:
+        """The record, or None when there is none or it has expired."""
+        ...
+
+    async def put_record(
+        self,
+        kind: str,
+        record_id: str,
+        document: Document,
+        *,
+        expected: int | None,
+        ttl_s: float | None = None,
+    ) -> int:
+        """Write when the version is `expected` (0: must not exist, None: whatever it is); return the new
+        version. Otherwise VersionConflict. With ttl_s it expires by itself."""
+        ...
+
+    async def list_records(self, kind: str, *, after: str | None = None, limit: int = PAGE) -> list[Record]:
+        """Records of a kind by id, from after `after`."""
+        ...
+
+    async def delete_record(self, kind: str, record_id: str, *, expected: int | None) -> bool:
+        """Delete under the same rule as put_record; False when there was none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class JournalRow:
+    """One row of a journal; positions count from 1 without gaps."""
+
+    position: int
+    at: int
+    document: Document
+
+
+class Journal(Protocol):
+    """Rows that are only ever added: the audit."""
+
+    async def write_journal(self, name: str, document: Document, *, expected_head: int | None = None) -> int:
+        """Add a row after `expected_head` (None: after whatever is last); return its position."""
+        ...
+
+    async def read_journal(self, name: str, *, after: int = 0, limit: int = PAGE) -> list[JournalRow]:
+        """Rows in order, from after a position."""
+        ...
+
+
+class Durability(StrEnum):
+    """What "accepted" means when the machine dies: on disk, within a stated window, in memory."""
+
+    A = "A"
+    B = "B"
+    C = "C"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a store says of itself; `url` never holds a secret."""
+
+    url: str
+    durability: Durability
+    meaning: str
+
+
+class Store(Outbox, Source, Upkeep, Ledger, Lanes, Records, Journal, Protocol):
+    """All ports of one engine. Opened once, used from one event loop, closed once."""
+
+    skew_ms: int
+    """Added to the store's clock; 0 outside tests."""
+
+    async def open(self) -> None:
+        """Connect, check, migrate; StoreError says what is wrong and what to do."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of everything; calls under way end first."""
+        ...
+
+    def twin(self) -> Store:
+        """Another, unopened store on the same data, for another thread's event loop (P14)."""
+        ...
+
+    async def describe(self) -> Description:
+        """The address and the durability class, as found on the live store."""
+        ...

@@ -1,0 +1,71 @@
+"""Every default in one place. Configuration, code and documentation read them from here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from redrive.core.errors import ConfigurationError
+from redrive.core.lanes import QUANTUM
+
+
+def _check_positive(settings: object, *names: str) -> None:
+    for name in names:
+        value = getattr(settings, name)
+        if value is not None and value <= 0:
+            raise ConfigurationError(f"{name} is {value}: it must be more than 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """How a worker process works. `concurrency` bounds the whole process, a queue has its own."""
+
+    concurrency: int = 100
+    lease_s: float = 30.0
+    poll_s: float = 1.0
+    drain_s: float = 30.0
+    batch: int = 200
+    batch_bytes: int = 8 * 1024 * 1024
+    prefetch_s: float = 0.25
+    quantum: int = QUANTUM
+
+    def __post_init__(self) -> None:
+        _check_positive(
+            self, "concurrency", "lease_s", "poll_s", "batch", "batch_bytes", "prefetch_s", "quantum"
+        )
+        if self.drain_s < 0:
+            raise ConfigurationError(f"drain_s is {self.drain_s}: 0 or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSettings:
+    """How one queue runs. `rate` is written as `100/min`; None is no limit."""
+
+    concurrency: int = 5
+    deadline_s: float = 300.0
+    rate: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "concurrency", "deadline_s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedSettings:
+    """How long finished records and their dedupe keys are kept; `keep` 0 keeps no finished record."""
+
+    keep_s: float = 7 * 86_400.0
+    keep: int | None = None
+    dedupe_s: float = 86_400.0
+
+    def __post_init__(self) -> None:
+        if self.keep_s < 0 or self.dedupe_s < 0 or (self.keep is not None and self.keep < 0):
+            raise ConfigurationError("keep_s, keep and dedupe_s are 0 or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitSettings:
+    """What a submitter may send."""
+
+    body_bytes: int = 1024 * 1024
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "body_bytes")

@@ -1,0 +1,143 @@
+"""From what happened to what we do about it: the only place that makes a Verdict.
+
+An Outcome is what an attempt came to; a Verdict is what the store then applies in one guarded
+statement. `decide` knows the whole rule: attempts, time to live, crashes, uncertainty (R3-R5, P22).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import assert_never
+
+from redrive.core.failure import Failure, Kind, Scope
+from redrive.core.message import Delivery, Progress
+from redrive.core.retry import RetryPolicy, UncertainPolicy, delay_s
+
+CRASH_LIMIT = 3
+
+
+class Reason(StrEnum):
+    """Why a message is a dead letter (R8)."""
+
+    PERMANENT = "permanent"
+    BOUNCED = "bounced"
+    EXHAUSTED = "exhausted"
+    EXPIRED = "expired"
+    WORKER_LOST = "worker lost"
+    POISON = "poison"
+    UNCERTAIN = "uncertain"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The handler returned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The attempt failed; `failure.kind` says how. `not_before_at` is the earliest next attempt."""
+
+    failure: Failure
+    not_before_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """Not now: asked for later, rate limited, or given back by a draining worker. No attempt is counted."""
+
+    until_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """The record or the payload cannot be decoded: no attempt can help (R10)."""
+
+    failure: Failure
+
+
+Outcome = Done | Failed | Deferred | Unreadable
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """Finished: the body goes, a finished record stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryAt:
+    """Wait until `due_at`; the attempt counts, its failure is recorded, crashes are cleared."""
+
+    due_at: int
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Back to waiting, the attempt given back. With a failure (a lost lease): crashes + 1, a suspect."""
+
+    due_at: int
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bury:
+    """A dead letter, in the same step that ends the attempt."""
+
+    reason: Reason
+    failure: Failure
+
+
+Verdict = Complete | RetryAt | Release | Bury
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """One verdict for one delivery; the delivery's token proves the right to it."""
+
+    delivery: Delivery
+    verdict: Verdict
+
+
+def decide(outcome: Outcome, progress: Progress, policy: RetryPolicy, *, now: int, jitter: float) -> Verdict:
+    """The verdict on an attempt. `now` is the store's clock, `jitter` drawn from [0, 1)."""
+    match outcome:
+        case Done():
+            return Complete()
+        case Deferred(until_at=until_at):
+            return Release(until_at)
+        case Unreadable(failure=failure):
+            return Bury(Reason.POISON, failure)
+        case Failed(failure=failure):
+            return _judge(outcome, failure, progress, policy, now, jitter)
+    assert_never(outcome)
+
+
+def _judge(
+    failed: Failed, failure: Failure, progress: Progress, policy: RetryPolicy, now: int, jitter: float
+) -> Verdict:
+    match failure.kind:
+        case Kind.PERMANENT:
+            bounced = failure.scope is Scope.RECIPIENT
+            return Bury(Reason.BOUNCED if bounced else Reason.PERMANENT, failure)
+        case Kind.EXPIRED:
+            return Bury(Reason.EXPIRED, failure)
+        case Kind.LOST:
+            if progress.crashes + 1 >= CRASH_LIMIT:
+                return Bury(Reason.WORKER_LOST, failure)
+            return Release(now, failure)
+        case Kind.UNCERTAIN if policy.uncertain is UncertainPolicy.BURY:
+            return Bury(Reason.UNCERTAIN, failure)
+        case Kind.TEMPORARY | Kind.UNCERTAIN:
+            return _retry(failed, failure, progress, policy, now, jitter)
+    assert_never(failure.kind)
+
+
+def _retry(
+    failed: Failed, failure: Failure, progress: Progress, policy: RetryPolicy, now: int, jitter: float
+) -> Verdict:
+    if policy.attempts is not None and progress.attempts >= policy.attempts:
+        uncertain = failure.kind is Kind.UNCERTAIN
+        return Bury(Reason.UNCERTAIN if uncertain else Reason.EXHAUSTED, failure)
+    due_at = now + round(1000 * delay_s(policy, progress.attempts, jitter))
+    return RetryAt(max(due_at, failed.not_before_at or 0), failure)
