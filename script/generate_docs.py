@@ -1,0 +1,121 @@
+"""Writes the generated parts of the documentation, so that no table is kept by hand.
+
+A part stands between `<!-- generated: name -->` and `<!-- end -->`, in README.md or below docs/. With
+--check nothing is written and stale files are named. An unknown part, a part that no page shows and a
+setting without a meaning in script/settings.toml are errors.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from redrive.config.keys import NAMES, SECTIONS, VARIABLES
+from redrive.config.settings import Settings
+from redrive.core import lifecycle
+from redrive.core.retry import PROFILES, delay_table
+from redrive.core.settings import QueueSettings
+
+ROOT = Path(__file__).resolve().parent.parent
+PART = re.compile(r"(<!-- generated: ([a-z ]+) -->\n).*?(<!-- end -->)", re.S)
+
+
+def show(value: object) -> str:
+    """A value as TOML and people write it."""
+    if value is None:
+        return "none"
+    if isinstance(value, float):
+        return f"{value:g}" if value < 1_000_000 else f"{value:.0f}"
+    return str(value)
+
+
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    """A Markdown table."""
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def profile_table() -> str:
+    """Each field of the retry policy in each profile."""
+    rows = [
+        (f"`{name}`", *(show(getattr(policy, name)) for policy in PROFILES.values()))
+        for name in NAMES["retry"]
+    ]
+    return table(("", *PROFILES), rows)
+
+
+def settings_table(section: str, meanings: Mapping[str, str]) -> str:
+    """The keys of a section with default, variable and meaning."""
+    variables = {place: variable for variable, place in VARIABLES.items()}
+    values = Settings().values()
+    rows = []
+    for name in NAMES[section]:
+        default = show(values[f"{section}.{name}" if section else name]) or "."
+        rows.append((f"`{name}`", f"`{default}`", f"`{variables[section, name]}`", meanings[name]))
+    return table(("key", "default", "variable", "meaning"), rows)
+
+
+def queue_table(meanings: Mapping[str, str]) -> str:
+    """The keys that only a queue has."""
+    defaults = QueueSettings()
+    rows = [
+        (f"`{each.name}`", f"`{show(getattr(defaults, each.name))}`", meanings[each.name])
+        for each in fields(QueueSettings)
+    ]
+    return table(("key", "default", "meaning"), rows)
+
+
+def parts() -> dict[str, str]:
+    """Every generated part by its name."""
+    meanings: dict[str, Any] = tomllib.loads((ROOT / "script/settings.toml").read_text("utf-8"))
+    made = {
+        "lifecycle table": lifecycle.markdown_table(),
+        "lifecycle diagram": f"```mermaid\n{lifecycle.mermaid()}\n```",
+        "profiles": profile_table(),
+        "settings top": settings_table("", meanings["top"]),
+        "settings queues": queue_table(meanings["queues"]),
+    }
+    made |= {f"delays {name}": delay_table(policy) for name, policy in PROFILES.items()}
+    made |= {f"settings {section}": settings_table(section, meanings[section]) for section in SECTIONS}
+    return made
+
+
+def renew(text: str, made: Mapping[str, str], shown: set[str]) -> str:
+    """The page with its parts as they should be; adds the names of its parts to `shown`."""
+
+    def part(match: re.Match[str]) -> str:
+        shown.add(match[2])
+        return f"{match[1]}{made[match[2]]}\n{match[3]}"
+
+    return PART.sub(part, text)
+
+
+def main(arguments: list[str]) -> int:
+    """0 when all is well, 1 with the names of stale files or of what is missing."""
+    made, shown, stale = parts(), set[str](), list[str]()
+    for page in sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")]):
+        text = page.read_text("utf-8")
+        renewed = renew(text, made, shown)
+        if renewed != text:
+            stale.append(str(page.relative_to(ROOT)))
+            if "--check" not in arguments:
+                page.write_text(renewed, "utf-8")
+    if made.keys() - shown:
+        print(f"docs: no page shows {', '.join(sorted(made.keys() - shown))}", file=sys.stderr)
+        return 1
+    if stale and "--check" in arguments:
+        print(f"docs: stale, run script/docs: {', '.join(stale)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyError as error:
+        sys.exit(f"docs: {error} is an unknown part, or a setting without a meaning in script/settings.toml")

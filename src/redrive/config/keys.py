@@ -1,0 +1,170 @@
+"""Which keys there are, what each may hold, and what is said when it does not.
+
+The keys are the fields of the settings classes: a field added there is a key here, a variable in the
+environment and a row in the documentation. A value is judged alone; pairs are judged where layers meet.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from enum import StrEnum
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+
+from redrive.core.errors import ConfigurationError, InvalidMessage
+from redrive.core.message import check_queue
+from redrive.core.retry import PROFILES, RetryPolicy
+from redrive.core.settings import FinishedSettings, QueueSettings, SubmitSettings, WorkerSettings
+
+_LONGEST_S = 100 * 365 * 86_400.0
+_SHOWN_LENGTH = 80
+_SECRET = re.compile(r"([?&][^=&\s]{0,40}(?:pass|pwd|secret|token|key)[^=&\s]{0,40}=)[^&#\s]*", re.I)
+_DESCRIPTIONS: Mapping[Any, str] = {int: "a whole number", float: "a number", str: "a text", NoneType: "none"}
+
+
+class LogLevel(StrEnum):
+    """The least serious event that is logged."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogFormat(StrEnum):
+    """How a log line is written: auto is text on a terminal and JSON elsewhere."""
+
+    AUTO = "auto"
+    JSON = "json"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """What is logged, and how it is written."""
+
+    level: LogLevel = LogLevel.INFO
+    format: LogFormat = LogFormat.AUTO
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One value that somebody set. `section` is empty at the top, `queues.NAME` for a queue.
+
+    `text` says that the source has no types of its own, so that "10" may be a number.
+    """
+
+    section: str
+    name: str
+    value: object
+    origin: str
+    text: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"{self.section}.{self.name}" if self.section else self.name
+
+
+SECTIONS: Mapping[str, type] = {
+    "retry": RetryPolicy,
+    "worker": WorkerSettings,
+    "finished": FinishedSettings,
+    "submit": SubmitSettings,
+    "logs": LogSettings,
+}
+NAMES: Mapping[str, Mapping[str, Any]] = {
+    "": {"store": str, "data": str, "profile": str},
+    **{section: get_type_hints(kind) for section, kind in SECTIONS.items()},
+}
+QUEUE_NAMES: Mapping[str, Any] = get_type_hints(QueueSettings) | get_type_hints(RetryPolicy)
+VARIABLES: Mapping[str, tuple[str, str]] = {
+    "_".join(filter(None, ("REDRIVE", section, name))).upper(): (section, name)
+    for section, names in NAMES.items()
+    for name in names
+}
+
+
+def check(given: Given) -> Given:
+    """The same with its value in its own type, or ConfigurationError."""
+    hint = _hint(given)
+    choices = get_args(hint) or (hint,)
+    try:
+        value = msgspec.convert(_plain(given.value, choices), hint, strict=not given.text or str in choices)
+    except msgspec.ValidationError:
+        raise wrong(given, " or ".join(map(_describe, choices))) from None
+    if isinstance(value, float) and not math.isfinite(value):
+        raise wrong(given, "a finite number")
+    if given.name.endswith("_s") and (value or 0) > _LONGEST_S:
+        raise wrong(given, "seconds, at most 100 years of them")
+    if given.key == "profile" and value not in PROFILES:
+        raise wrong(given, f"one of {', '.join(PROFILES)}")
+    return replace(given, value=value)
+
+
+def wrong(given: Given, expected: str) -> ConfigurationError:
+    """The error for a value that cannot be, without what it may hold of secrets."""
+    shown = mask_url(repr(given.value))[:_SHOWN_LENGTH]
+    return ConfigurationError(f"{given.key} from {given.origin} is {shown}: write {expected}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of an error about an unknown name: the one that was probably meant, or all."""
+    names = sorted(known)
+    near = get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]}?" if near else f"use one of {', '.join(names)}"
+
+
+def mask_url(url: str) -> str:
+    """The URL as it may be shown: a password, also one among the parameters, becomes ***."""
+    scheme, mark, rest = url.partition("://")
+    login, at, place = rest.rpartition("@")
+    user, colon, _ = login.partition(":")
+    shown = f"{scheme}{mark}{user}:***@{place}" if at and colon else url
+    return _SECRET.sub(r"\1***", shown)
+
+
+def _hint(given: Given) -> Any:
+    names = _names(given)
+    if given.name in names:
+        return names[given.name]
+    if given.section and isinstance(given.value, dict):
+        advice = 'a queue\'s name that has dots is quoted: [queues."a.b"]'
+    else:
+        advice = nearest(given.name, names if given.section else [*names, *SECTIONS, "queues"])
+    raise ConfigurationError(f"{given.key} from {given.origin} is no setting: {advice}")
+
+
+def _names(given: Given) -> Mapping[str, Any]:
+    head, _, queue = given.section.partition(".")
+    if head == "queues":
+        try:
+            check_queue(queue)
+        except InvalidMessage as error:
+            raise ConfigurationError(f"{given.key} from {given.origin}: {error}") from None
+        return QUEUE_NAMES
+    if given.section not in NAMES:
+        advice = nearest(given.section, [*SECTIONS, "queues"])
+        raise ConfigurationError(f"{given.key} from {given.origin} is in no known section: {advice}")
+    return NAMES[given.section]
+
+
+def _plain(value: object, choices: tuple[Any, ...]) -> object:
+    """TOML has no null and the environment only text: `none` is None, words are in lower case."""
+    if not isinstance(value, str):
+        return value
+    word = value.strip().lower()
+    if word == "none" and NoneType in choices:
+        return None
+    return value if str in choices else word
+
+
+def _describe(choice: Any) -> str:
+    if choice in _DESCRIPTIONS:
+        return _DESCRIPTIONS[choice]
+    return " or ".join(choice)

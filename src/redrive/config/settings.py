@@ -1,0 +1,80 @@
+"""The settings of a process, and how the layers of one queue come together.
+
+For a queue: the profile, then [retry], then what its handler chose, then [queues.NAME]. A handler's
+choice is a whole policy, so it replaces what is below it; a section in the file changes single fields.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from redrive.config.keys import NAMES, SECTIONS, Given, LogSettings, mask_url
+from redrive.core.errors import ConfigurationError
+from redrive.core.limits import Rate
+from redrive.core.retry import PROFILES, RetryPolicy
+from redrive.core.settings import FinishedSettings, QueueSettings, SubmitSettings, WorkerSettings
+
+DEFAULT_PROFILE = "production"
+DEFAULT_STORE = "sqlite:///redrive.db"
+
+Part = TypeVar("Part", bound=Any)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings. `retry` is the profile with [retry] on top; `queues` holds what its sections set."""
+
+    store: str = DEFAULT_STORE
+    data: Path = Path()
+    profile: str = DEFAULT_PROFILE
+    retry: RetryPolicy = PROFILES[DEFAULT_PROFILE]
+    worker: WorkerSettings = field(default_factory=WorkerSettings)
+    finished: FinishedSettings = field(default_factory=FinishedSettings)
+    submit: SubmitSettings = field(default_factory=SubmitSettings)
+    logs: LogSettings = field(default_factory=LogSettings)
+    queues: Mapping[str, Sequence[Given]] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    def policy(self, queue: str, chosen: RetryPolicy | None = None) -> RetryPolicy:
+        """How a queue retries, given what its handler chose."""
+        below = {name: f"{name} chosen by the handler" for name in NAMES["retry"]}
+        if chosen is None:
+            below = {name: f"{name} from {self.origins.get(f'retry.{name}', 'default')}" for name in below}
+        return overlay(chosen or self.retry, self.queues.get(queue, ()), below)
+
+    def queue(self, name: str, chosen: QueueSettings | None = None) -> QueueSettings:
+        """How a queue runs, given what its handler chose."""
+        return overlay(chosen or QueueSettings(), self.queues.get(name, ()), {})
+
+    def values(self) -> dict[str, object]:
+        """Every value under the keys of `origins`, fit to be shown."""
+        top = {"store": mask_url(self.store), "data": str(self.data), "profile": self.profile}
+        parts = {
+            f"{section}.{name}": getattr(getattr(self, section), name)
+            for section in SECTIONS
+            for name in NAMES[section]
+        }
+        queues = {given.key: given.value for section in self.queues.values() for given in section}
+        return {**top, **parts, **queues}
+
+
+def overlay(part: Part, layer: Sequence[Given], below: Mapping[str, str]) -> Part:
+    """The part with the layer's values on top, or ConfigurationError naming where both came from.
+
+    Values that are no field of the part are left alone; `below` tells where the part's fields are from.
+    """
+    names = {each.name for each in fields(part)}
+    own = [given for given in layer if given.name in names]
+    try:
+        whole: Part = replace(part, **{given.name: given.value for given in own})
+        if isinstance(whole, QueueSettings) and whole.rate is not None:
+            Rate.parse(whole.rate)
+    except ConfigurationError as error:
+        origins = {**below, **{given.name: f"{given.key} from {given.origin}" for given in own}}
+        named = [where for name, where in origins.items() if re.search(rf"\b{name}\b", str(error))]
+        raise ConfigurationError(f"{error} ({', '.join(named)})" if named else str(error)) from None
+    return whole

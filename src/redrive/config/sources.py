@@ -1,0 +1,155 @@
+"""Where settings come from: the file, the environment, the flags; later ones win.
+
+The only reader of os.environ. An empty variable is one that is not set. A value that a later source
+overrides is still checked: a mistake does not wait for the day the override goes.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+
+from redrive.config.keys import NAMES, SECTIONS, VARIABLES, Given, LogSettings, check, nearest
+from redrive.config.settings import DEFAULT_PROFILE, DEFAULT_STORE, Settings, overlay
+from redrive.core.errors import ConfigurationError
+from redrive.core.retry import PROFILES
+from redrive.core.settings import FinishedSettings, SubmitSettings, WorkerSettings
+
+FILE = "redrive.toml"
+CONFIG_VARIABLE = "REDRIVE_CONFIG"
+_SQLITE = "sqlite:///"
+
+
+def load(
+    flags: Mapping[str, object] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Settings:
+    """The settings of this process, or ConfigurationError.
+
+    Flags are named by their key: `store`, `worker.lease_s`, `queues.NAME.rate`, and `config` for the
+    file; None is a flag that was not given. Relative paths start at `folder`, or the working folder.
+    """
+    environ = os.environ if environ is None else environ
+    variables = {name: text for name, text in environ.items() if name.startswith("REDRIVE_") and text}
+    switches = {name: value for name, value in (flags or {}).items() if value is not None}
+    folder = folder or Path()
+    file = _from_file(switches.pop("config", None), variables.pop(CONFIG_VARIABLE, None), folder)
+    sources = chain(file, _from_environment(variables), _from_flags(switches))
+    return _assemble({given.key: given for given in map(check, sources)}, folder)
+
+
+def _from_file(flag: object, variable: str | None, folder: Path) -> Iterator[Given]:
+    named = variable if flag is None else str(flag)
+    document = _read(folder / Path(named or FILE).expanduser(), named or FILE)
+    if document is None and named:
+        source = CONFIG_VARIABLE if flag is None else "flag config"
+        raise ConfigurationError(f"{source} names {named}, which does not exist: write the file, or unset it")
+    return _from_document(document or {}, named or FILE)
+
+
+def _read(path: Path, origin: str) -> dict[str, object] | None:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{origin} is not TOML: {error}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{origin} is not UTF-8 text: save it as such") from None
+    except OSError as error:
+        raise ConfigurationError(f"{origin} cannot be read: {error.strerror}") from error
+
+
+def _from_document(document: Mapping[str, object], origin: str) -> Iterator[Given]:
+    for key, value in document.items():
+        if key == "queues":
+            for queue, table in _table(key, value, origin).items():
+                yield from _from_table(f"queues.{queue}", table, origin)
+        elif key in SECTIONS:
+            yield from _from_table(key, value, origin)
+        else:
+            yield Given("", key, value, origin)
+
+
+def _from_table(section: str, value: object, origin: str) -> Iterator[Given]:
+    for name, inner in _table(section, value, origin).items():
+        yield Given(section, name, inner, origin)
+
+
+def _table(section: str, value: object, origin: str) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise ConfigurationError(
+            f"{section} from {origin} is a section: write [{section}], its keys below it"
+        )
+    return value
+
+
+def _from_environment(variables: Mapping[str, str]) -> Iterator[Given]:
+    for variable, text in sorted(variables.items()):
+        if variable not in VARIABLES:
+            advice = nearest(variable, [*VARIABLES, CONFIG_VARIABLE])
+            raise ConfigurationError(f"{variable} in the environment is no setting: {advice}")
+        yield Given(*VARIABLES[variable], text, variable, text=True)
+
+
+def _from_flags(switches: Mapping[str, object]) -> Iterator[Given]:
+    for key, value in switches.items():
+        section, _, name = key.rpartition(".")
+        plain = str(value) if isinstance(value, Path) else value
+        yield Given(section, name, plain, "flag", text=isinstance(plain, str))
+
+
+def _assemble(given: Mapping[str, Given], folder: Path) -> Settings:
+    top = {name: str(given[name].value) for name in NAMES[""] if name in given}
+    profile = top.get("profile", DEFAULT_PROFILE)
+    data = folder / Path(top.get("data", "")).expanduser()
+    origins = _origins(given, profile)
+    layers = {section: [one for one in given.values() if one.section == section] for section in SECTIONS}
+    below = {name: f"{name} from profile {profile}" for name in NAMES["retry"]}
+    settings = Settings(
+        store=_place(top.get("store", DEFAULT_STORE), data),
+        data=data,
+        profile=profile,
+        retry=overlay(PROFILES[profile], layers["retry"], below),
+        worker=overlay(WorkerSettings(), layers["worker"], {}),
+        finished=overlay(FinishedSettings(), layers["finished"], {}),
+        submit=overlay(SubmitSettings(), layers["submit"], {}),
+        logs=overlay(LogSettings(), layers["logs"], {}),
+        queues=MappingProxyType(_queues(given)),
+        origins=MappingProxyType(origins),
+    )
+    for name in settings.queues:
+        settings.policy(name)
+        settings.queue(name)
+    return settings
+
+
+def _origins(given: Mapping[str, Given], profile: str) -> dict[str, str]:
+    defaults = dict.fromkeys(NAMES[""], "default")
+    for section in SECTIONS:
+        origin = f"profile {profile}" if section == "retry" else "default"
+        defaults |= {f"{section}.{name}": origin for name in NAMES[section]}
+    return defaults | {one.key: one.origin for one in given.values()}
+
+
+def _queues(given: Mapping[str, Given]) -> dict[str, tuple[Given, ...]]:
+    queues: dict[str, tuple[Given, ...]] = {}
+    for one in given.values():
+        head, _, name = one.section.partition(".")
+        if head == "queues":
+            queues[name] = (*queues.get(name, ()), one)
+    return queues
+
+
+def _place(store: str, data: Path) -> str:
+    """A relative SQLite file lies in the data folder; `sqlite:////` begins an absolute path."""
+    file = store.removeprefix(_SQLITE)
+    if file == store or not file or file.startswith("/"):
+        return store
+    return f"{_SQLITE}{data / file}"

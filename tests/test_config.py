@@ -1,0 +1,252 @@
+"""Configuration: what wins, what is refused, and that every refusal names the key and its origin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from redrive.config import LogFormat, LogLevel, Settings, load, mask_url
+from redrive.config.keys import NAMES, VARIABLES
+from redrive.core.errors import ConfigurationError
+from redrive.core.retry import PROFILES, Backoff, RetryPolicy
+from redrive.core.settings import QueueSettings
+
+
+def configured(
+    folder: Path,
+    toml: str = "",
+    environ: Mapping[str, str] | None = None,
+    flags: Mapping[str, object] | None = None,
+) -> Settings:
+    (folder / "redrive.toml").write_text(toml, "utf-8")
+    return load(flags, environ=environ or {}, folder=folder)
+
+
+def test_without_any_source_the_defaults_of_core_hold(tmp_path: Path) -> None:
+    settings = load(environ={}, folder=tmp_path)
+    assert settings.retry == PROFILES["production"]
+    assert settings.queue("orders") == QueueSettings()
+    assert settings.store == f"sqlite:///{tmp_path}/redrive.db"
+    assert settings.origins["worker.lease_s"] == "default"
+    assert settings.origins["retry.attempts"] == "profile production"
+
+
+def test_flags_win_over_the_environment_which_wins_over_the_file(tmp_path: Path) -> None:
+    settings = configured(
+        tmp_path,
+        "[worker]\nlease_s = 11\npoll_s = 12\ndrain_s = 13",
+        {"REDRIVE_WORKER_POLL_S": "22", "REDRIVE_WORKER_DRAIN_S": "23"},
+        {"worker.drain_s": 33, "worker.batch": None},
+    )
+    assert (settings.worker.lease_s, settings.worker.poll_s, settings.worker.drain_s) == (11, 22, 33)
+    origins = [settings.origins[f"worker.{name}"] for name in ("lease_s", "poll_s", "drain_s", "batch")]
+    assert origins == ["redrive.toml", "REDRIVE_WORKER_POLL_S", "flag", "default"]
+
+
+def test_the_environment_is_text_and_none_is_a_word(tmp_path: Path) -> None:
+    environ = {
+        "REDRIVE_RETRY_ATTEMPTS": "none",
+        "REDRIVE_RETRY_BACKOFF": "LINEAR",
+        "REDRIVE_LOGS_LEVEL": "Debug",
+        "REDRIVE_LOGS_FORMAT": "json",
+        "REDRIVE_FINISHED_KEEP": "0",
+        "REDRIVE_STORE": "",
+        "PATH": "/bin",
+    }
+    settings = configured(tmp_path, environ=environ)
+    assert settings.retry.attempts is None
+    assert settings.retry.backoff is Backoff.LINEAR
+    assert (settings.logs.level, settings.logs.format) == (LogLevel.DEBUG, LogFormat.JSON)
+    assert settings.finished.keep == 0
+    assert settings.origins["store"] == "default"
+
+
+def test_another_file_is_named_by_the_environment_or_by_a_flag(tmp_path: Path) -> None:
+    (tmp_path / "one.toml").write_text('profile = "mta"')
+    (tmp_path / "two.toml").write_text('profile = "development"')
+    environ = {"REDRIVE_CONFIG": "one.toml"}
+    assert configured(tmp_path, "broken", environ).retry == PROFILES["mta"]
+    settings = configured(tmp_path, "broken", environ, {"config": tmp_path / "two.toml"})
+    assert settings.retry == PROFILES["development"]
+    assert settings.origins["profile"] == str(tmp_path / "two.toml")
+
+
+@pytest.mark.parametrize(
+    ("store", "placed"),
+    [
+        ("sqlite:///a/b.db", "sqlite:////srv/a/b.db"),
+        ("sqlite:////elsewhere/b.db", "sqlite:////elsewhere/b.db"),
+        ("redis://localhost/0", "redis://localhost/0"),
+        ("sqlite:///", "sqlite:///"),
+    ],
+)
+def test_a_relative_sqlite_file_lies_in_the_data_folder(tmp_path: Path, store: str, placed: str) -> None:
+    settings = configured(tmp_path, f'store = "{store}"', {"REDRIVE_DATA": "/srv"})
+    assert settings.store == placed
+
+
+QUEUE = '[retry]\nattempts = 7\njitter = 0.1\n[queues."q.mail:send"]\nattempts = 9\nrate = "5/s"\n'
+
+
+def test_a_queue_takes_profile_then_retry_then_its_own_section(tmp_path: Path) -> None:
+    settings = configured(tmp_path, QUEUE, {"REDRIVE_PROFILE": "development"})
+    assert settings.policy("orders") == RetryPolicy(attempts=7, base_s=0.5, cap_s=30, jitter=0.1)
+    assert settings.policy("q.mail:send") == RetryPolicy(attempts=9, base_s=0.5, cap_s=30, jitter=0.1)
+    assert settings.queue("q.mail:send").rate == "5/s"
+    assert settings.origins["queues.q.mail:send.rate"] == "redrive.toml"
+
+
+def test_the_handlers_choice_stands_between_retry_and_the_queues_section(tmp_path: Path) -> None:
+    settings = configured(tmp_path, QUEUE)
+    chosen = RetryPolicy(attempts=2, cap_s=5)
+    assert settings.policy("orders", chosen) == chosen
+    assert settings.policy("q.mail:send", chosen) == RetryPolicy(attempts=9, cap_s=5)
+    wide = QueueSettings(concurrency=50)
+    assert settings.queue("q.mail:send", wide) == QueueSettings(concurrency=50, rate="5/s")
+
+
+def test_a_section_that_contradicts_the_handler_names_both(tmp_path: Path) -> None:
+    settings = configured(tmp_path, "[queues.orders]\ncap_s = 60")
+    with pytest.raises(ConfigurationError) as caught:
+        settings.policy("orders", RetryPolicy(base_s=100, cap_s=100))
+    assert "queues.orders.cap_s from redrive.toml" in str(caught.value)
+    assert "base_s chosen by the handler" in str(caught.value)
+
+
+IN_FILE = [
+    ("stor = 'x'", ["stor ", "did you mean store?"]),
+    ("[wroker]\nlease_s = 1", ["wroker", "did you mean worker?"]),
+    ("[worker]\nlease = 1", ["worker.lease", "did you mean lease_s?"]),
+    ("[queues.a]\nratee = '1/s'", ["queues.a.ratee", "did you mean rate?"]),
+    ("[queues.a.b]\nrate = '1/s'", ["queues.a.b", '[queues."a.b"]']),
+    ("worker = 3", ["worker", "[worker]"]),
+    ("[queues]\na = 3", ["queues.a", "[queues.a]"]),
+    ("store = 3", ["store", "a text"]),
+    ("profile = 'prod'", ["profile", "'prod'", "production, development, mta"]),
+    ("[worker]\nlease_s = '30'", ["worker.lease_s", "a number"]),
+    ("[worker]\nbatch = 1.5", ["worker.batch", "a whole number"]),
+    ("[worker]\nbatch = true", ["worker.batch", "a whole number"]),
+    ("[worker]\nlease_s = nan", ["worker.lease_s", "finite"]),
+    ("[worker]\nlease_s = inf", ["worker.lease_s", "finite"]),
+    ("[retry]\nttl_s = 1e300", ["retry.ttl_s", "100 years"]),
+    ("[worker]\nlease_s = 0", ["worker.lease_s", "more than 0"]),
+    ("[finished]\nkeep = -1", ["finished.keep", "0 or more"]),
+    ("[submit]\nbody_bytes = 0", ["submit.body_bytes", "more than 0"]),
+    ("[logs]\nlevel = 'loud'", ["logs.level", "debug or info"]),
+    ("[retry]\nattempts = 0", ["retry.attempts", "at least 1"]),
+    ("[retry]\nattempts = 'many'", ["retry.attempts", "a whole number or none"]),
+    ("[retry]\nbackoff = 'cubic'", ["retry.backoff", "exponential or linear or fixed"]),
+    ("[retry]\njitter = 1", ["retry.jitter"]),
+    ("[retry]\nbase_s = 100", ["retry.base_s", "cap_s from profile production"]),
+    ("[retry]\nbase_s = 9\ncap_s = 8", ["retry.base_s", "retry.cap_s"]),
+    ("[queues.a]\nattempts = 0", ["queues.a.attempts"]),
+    ("[queues.a]\nbase_s = 100", ["queues.a.base_s", "cap_s from profile production"]),
+    ("[retry]\nbase_s = 9\n[queues.a]\ncap_s = 8", ["queues.a.cap_s", "base_s from redrive.toml"]),
+    ("[queues.a]\nrate = 'fast'", ["queues.a.rate", "100/min"]),
+    ("[queues.a]\nrate = '0/s'", ["queues.a.rate"]),
+    ("[queues.a]\nconcurrency = 0", ["queues.a.concurrency"]),
+    ("[queues.'a b']\nrate = '1/s'", ["'a b'", "is not a name"]),
+    ("[worker]\nbatch = 1\nbatch = 2\n", ["line 3"]),
+    ("store = \n", ["is not TOML", "line 1"]),
+]
+
+
+@pytest.mark.parametrize(("toml", "said"), IN_FILE)
+def test_a_mistake_in_the_file_names_key_and_file(tmp_path: Path, toml: str, said: list[str]) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        configured(tmp_path, toml)
+    for part in [*said, "redrive.toml"]:
+        assert part in str(caught.value)
+
+
+IN_ENVIRONMENT = [
+    ("REDRIVE_STOER", "x", ["did you mean REDRIVE_STORE?"]),
+    ("REDRIVE_WORKER_LEASE", "x", ["did you mean REDRIVE_WORKER_LEASE_S?"]),
+    ("REDRIVE_QUEUES_A_RATE", "1/s", ["is no setting"]),
+    ("REDRIVE_PROFILE", "prod", ["profile", "mta"]),
+    ("REDRIVE_RETRY_ATTEMPTS", "0", ["retry.attempts", "at least 1"]),
+    ("REDRIVE_RETRY_ATTEMPTS", "2.5", ["retry.attempts", "a whole number or none"]),
+    ("REDRIVE_WORKER_LEASE_S", "nan", ["worker.lease_s", "finite"]),
+    ("REDRIVE_WORKER_LEASE_S", "ten", ["worker.lease_s", "a number"]),
+    ("REDRIVE_RETRY_CAP_S", "0.5", ["retry.cap_s", "base_s from profile production"]),
+    ("REDRIVE_CONFIG", "gone.toml", ["gone.toml", "does not exist"]),
+]
+
+
+@pytest.mark.parametrize(("variable", "text", "said"), IN_ENVIRONMENT)
+def test_a_mistake_in_the_environment_names_the_variable(
+    tmp_path: Path, variable: str, text: str, said: list[str]
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        configured(tmp_path, environ={variable: text})
+    for part in [*said, variable]:
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"worker.lease_s": -1}, ["worker.lease_s from flag"]),
+        ({"wroker.lease_s": 1}, ["wroker.lease_s from flag", "did you mean worker?"]),
+        ({"queues.a b.rate": "1/s"}, ["from flag", "'a b'"]),
+        ({"config": "gone.toml"}, ["flag config", "gone.toml"]),
+    ],
+)
+def test_a_mistake_in_a_flag_names_the_flag(
+    tmp_path: Path, flags: Mapping[str, object], said: list[str]
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        configured(tmp_path, flags=flags)
+    for part in said:
+        assert part in str(caught.value)
+
+
+def test_a_pair_from_two_places_names_both(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        configured(tmp_path, "[retry]\nbase_s = 10", {"REDRIVE_RETRY_CAP_S": "5"})
+    assert "retry.base_s from redrive.toml" in str(caught.value)
+    assert "retry.cap_s from REDRIVE_RETRY_CAP_S" in str(caught.value)
+
+
+def test_an_overridden_mistake_is_still_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"profile from redrive\.toml"):
+        configured(tmp_path, "profile = 'prod'", {"REDRIVE_PROFILE": "mta"})
+
+
+def test_a_file_that_is_not_text_or_not_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    for name, why in (("bytes.toml", "UTF-8"), (".", "cannot be read")):
+        with pytest.raises(ConfigurationError, match=why) as caught:
+            load(environ={"REDRIVE_CONFIG": name}, folder=tmp_path)
+        assert str(caught.value).startswith(name)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("redis://:secret@host/0", "redis://:***@host/0"),
+        ("redis://user:sec@ret@host/0", "redis://user:***@host/0"),
+        ("postgresql://user@host/db?password=secret&x=1", "postgresql://user@host/db?password=***&x=1"),
+        ("sqs://host?aws_secret_access_key=secret", "sqs://host?aws_secret_access_key=***"),
+        ("sqlite:///redrive.db", "sqlite:///redrive.db"),
+        ("redis://host:6379/0", "redis://host:6379/0"),
+    ],
+)
+def test_a_masked_url_shows_no_secret(url: str, shown: str) -> None:
+    assert mask_url(url) == shown
+
+
+def test_neither_values_nor_errors_show_a_password(tmp_path: Path) -> None:
+    settings = configured(tmp_path, 'store = "redis://:secret@host/0"')
+    assert "secret" not in str(settings.values())
+    with pytest.raises(ConfigurationError) as caught:
+        configured(tmp_path, 'profile = "redis://:secret@host/0"')
+    assert "secret" not in str(caught.value)
+
+
+def test_every_value_has_an_origin_and_every_key_a_variable(tmp_path: Path) -> None:
+    settings = configured(tmp_path, QUEUE)
+    assert settings.values().keys() == settings.origins.keys()
+    assert len(VARIABLES) == sum(map(len, NAMES.values()))
