@@ -1,0 +1,191 @@
+"""What a developer holds: one app with handlers, a way to submit, and a way to run.
+
+The app opens its store on first use and belongs to one event loop at a time. It decides nothing: it
+turns what the developer says into the engine's and the core's terms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from redrive.config import Settings, load
+from redrive.core.errors import InvalidMessage
+from redrive.core.limits import Rate
+from redrive.core.message import DEFAULT_TENANT, Entry, Track, check_queue
+from redrive.core.ports import Receipt, Store
+from redrive.core.retry import RetryPolicy
+from redrive.core.settings import QueueSettings
+from redrive.engine.entries import Submission, make_entry
+from redrive.engine.handlers import Handler, Registry, Served
+from redrive.engine.signals import stop_on_signals
+from redrive.engine.submit import Submitter
+from redrive.engine.worker import Worker
+from redrive.telemetry.events import Telemetry
+from redrive.telemetry.logs import log_event
+from redrive.wiring import make_store
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class Redrive:
+    """Handlers with retries that never lose a message, on the store that configuration or `store` names."""
+
+    def __init__(
+        self, store: str | None = None, *, profile: str | None = None, settings: Settings | None = None
+    ) -> None:
+        given = {"store": store, "profile": profile}
+        flags = {name: value for name, value in given.items() if value is not None}
+        self.settings = settings if settings is not None else load(flags)
+        self.telemetry = Telemetry([log_event])
+        self._registry = Registry()
+        self._policies: dict[str, RetryPolicy] = {}
+        self._store: Store | None = None
+        self._submitter: Submitter | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._opening = asyncio.Lock()
+
+    def handler(
+        self,
+        queue: str,
+        *,
+        retry: RetryPolicy | None = None,
+        concurrency: int = QueueSettings().concurrency,
+        deadline: timedelta = timedelta(seconds=QueueSettings().deadline_s),  # noqa: B008 - immutable
+        rate: str | None = None,
+    ) -> Callable[[_Function], _Function]:
+        """Serve a queue with the decorated function, `async def` or `def`."""
+        chosen = QueueSettings(concurrency=concurrency, deadline_s=deadline.total_seconds(), rate=rate)
+        if rate is not None:
+            Rate.parse(rate)
+
+        def register(function: _Function) -> _Function:
+            self._registry.add(queue, function, retry, chosen)
+            self._policies.clear()
+            return function
+
+        return register
+
+    async def submit(
+        self,
+        queue: str,
+        payload: object,
+        *,
+        tenant: str = DEFAULT_TENANT,
+        dedupe: str | None = None,
+        delay: timedelta | None = None,
+        at: datetime | None = None,
+        ttl: timedelta | None = None,
+        track: str = Track.MAIN,
+        headers: Mapping[str, str] | None = None,
+        message_id: str | None = None,
+    ) -> Receipt:
+        """Accept one message; returns after the durable write.
+
+        Raises InvalidMessage, Conflict (the dedupe key has another body) or a StoreError. After a
+        StoreUnavailable the message may have been accepted: submit again with the same `dedupe` or
+        `message_id`.
+        """
+        submission = Submission(payload, tenant, dedupe, delay, at, ttl, track, headers or {}, message_id)
+        store, submitter = await self._ready()
+        entry = self._entry(store, check_queue(queue), submission)
+        return (await submitter.submit([entry]))[0]
+
+    async def submit_many(self, queue: str, submissions: Iterable[Submission]) -> list[Receipt]:
+        """Accept a batch of at most 1,000 messages and 8 MiB, all or nothing; an error names the index."""
+        store, submitter = await self._ready()
+        check_queue(queue)
+        entries = []
+        for index, submission in enumerate(submissions):
+            try:
+                entries.append(self._entry(store, queue, submission))
+            except InvalidMessage as error:
+                raise InvalidMessage(error.problem, index) from error
+        return await submitter.submit(entries)
+
+    async def run(self, *, signals: bool = True, on_stuck: Callable[[], None] = lambda: None) -> None:
+        """Work until SIGTERM or SIGINT (or until cancelled), then end gracefully.
+
+        `on_stuck` is called from another thread when a handler has blocked the event loop for longer
+        than any handler may run.
+        """
+        store, _ = await self._ready()
+        worker = Worker(
+            store,
+            self.served(),
+            self.telemetry,
+            self.settings.worker,
+            self.settings.finished,
+            policy=self.policy,
+            on_stuck=on_stuck,
+        )
+        with stop_on_signals(worker.stop, wanted=signals):
+            await worker.run()
+
+    async def open(self) -> Self:
+        """Open the store now instead of on first use."""
+        await self._ready()
+        return self
+
+    async def close(self) -> None:
+        """Finish the submits under way and close the store."""
+        submitter, store = self._submitter, self._store
+        self._submitter = self._store = self._loop = None
+        if submitter is not None:
+            await submitter.close()
+        if store is not None:
+            await store.close()
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def store(self) -> Store:
+        """The opened store, for the office and for tests."""
+        if self._store is None:
+            raise RuntimeError("the app is not open: use `async with app:` or `await app.open()`")
+        return self._store
+
+    def served(self) -> Sequence[Served]:
+        """The handlers with what configuration says of their queues."""
+        return [self._serve(handler) for handler in self._registry]
+
+    def policy(self, queue: str) -> RetryPolicy:
+        """How a queue retries: profile, [retry], the handler's own, [queues.NAME]."""
+        policy = self._policies.get(queue)
+        if policy is None:
+            handler = self._registry.get(queue)
+            policy = self.settings.policy(queue, None if handler is None else handler.retry)
+            self._policies[queue] = policy
+        return policy
+
+    def _serve(self, handler: Handler) -> Served:
+        settings = self.settings.queue(handler.queue, handler.settings)
+        rate = None if settings.rate is None else Rate.parse(settings.rate)
+        return Served(handler, self.policy(handler.queue), settings, rate)
+
+    def _entry(self, store: Store, queue: str, submission: Submission) -> Entry:
+        ttl_s = self.policy(queue).ttl_s
+        return make_entry(queue, submission, ttl_s=ttl_s, settings=self.settings.submit, now=store.now())
+
+    async def _ready(self) -> tuple[Store, Submitter]:
+        """The open store; a new event loop gets a store of its own."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._opening = loop, asyncio.Lock()
+            self._store = self._submitter = None
+        if self._store is None or self._submitter is None:
+            async with self._opening:
+                if self._store is None or self._submitter is None:
+                    store = make_store(self.settings.store, self.settings.finished)
+                    await store.open()
+                    self._store, self._submitter = store, Submitter(store)
+        return self._store, self._submitter

@@ -1,0 +1,152 @@
+"""Keeps leases alive from a thread of its own, with its own event loop and its own connection (P14).
+
+A handler that blocks the worker's event loop does not lose its lease. When that loop has been stuck
+for longer than any handler may run, extending stops, so that another worker can have the messages;
+and `on_stuck` is called, once. The keeper is the last thing to stop at shutdown (P15).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from redrive.core.errors import StoreError
+from redrive.core.message import Lease
+from redrive.core.ports import Store
+from redrive.telemetry.events import LeaseLost, LoopLagged, StoreTrouble, Telemetry
+
+_LAG_TOLD_S = 1.0
+_TRIED_AGAIN_S = 1.0
+
+
+@dataclass(slots=True)
+class _Held:
+    lease: Lease
+    count: int
+    safe_until_s: float
+
+
+class Keeper:
+    """Holds the leases of one worker. `hold`, `settled` and `beat` are called from the worker's loop."""
+
+    def __init__(
+        self,
+        twin: Callable[[], Store],
+        telemetry: Telemetry,
+        *,
+        lease_s: float,
+        stuck_s: float,
+        on_lost: Callable[[str], None],
+        on_stuck: Callable[[], None],
+    ) -> None:
+        self._twin = twin
+        self._telemetry = telemetry
+        self._lease_s = lease_s
+        self._stuck_s = stuck_s
+        self._on_lost = on_lost
+        self._on_stuck = on_stuck
+        self._held: dict[str, _Held] = {}
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._beat_s = time.monotonic()
+        self._stuck_told = False
+        self._thread: threading.Thread | None = None
+        self._home: asyncio.AbstractEventLoop | None = None
+
+    def start(self) -> None:
+        """Begin extending; leases are reported lost to the loop that runs now."""
+        self._home = asyncio.get_running_loop()
+        self._beat_s = time.monotonic()
+        self._thread = threading.Thread(target=self._main, name="redrive-leases", daemon=True)
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """End the thread; what is still held then lapses by itself."""
+        self._stopping.set()
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
+
+    def hold(self, lease: Lease, count: int) -> None:
+        """Extend a lease until `count` messages of it are settled."""
+        with self._lock:
+            self._held[lease.token] = _Held(lease, count, time.monotonic() + self._lease_s)
+
+    def settled(self, token: str) -> None:
+        """One message of a lease is settled."""
+        with self._lock:
+            held = self._held.get(token)
+            if held is None:
+                return
+            held.count -= 1
+            if held.count <= 0:
+                del self._held[token]
+
+    def holds(self, token: str) -> bool:
+        """Whether this lease is still ours, as far as we know."""
+        with self._lock:
+            held = self._held.get(token)
+            return held is not None and time.monotonic() < held.safe_until_s
+
+    def beat(self) -> None:
+        """The worker's loop is alive."""
+        now_s = time.monotonic()
+        lag_s = now_s - self._beat_s - BEAT_S
+        self._beat_s = now_s
+        if lag_s > _LAG_TOLD_S:
+            self._telemetry.emit(LoopLagged(lag_s))
+
+    def _main(self) -> None:
+        asyncio.run(self._keep())
+
+    async def _keep(self) -> None:
+        store: Store | None = None
+        pause_s = 0.0
+        while not await asyncio.to_thread(self._stopping.wait, pause_s):
+            pause_s = self._lease_s / 3
+            if self._is_stuck():
+                continue
+            try:
+                if store is None:
+                    store = self._twin()
+                    await store.open()
+                await self._extend(store)
+            except StoreError as error:
+                self._telemetry.emit(StoreTrouble("extend", str(error), 1))
+                pause_s = min(_TRIED_AGAIN_S, pause_s)
+        if store is not None:
+            await store.close()
+
+    def _is_stuck(self) -> bool:
+        stuck = time.monotonic() - self._beat_s > self._stuck_s
+        if stuck and not self._stuck_told:
+            self._on_stuck()
+        self._stuck_told = stuck
+        return stuck
+
+    async def _extend(self, store: Store) -> None:
+        with self._lock:
+            leases = [held.lease for held in self._held.values()]
+        if not leases:
+            return
+        safe_until_s = time.monotonic() + self._lease_s
+        lost = await store.extend(leases, self._lease_s)
+        for lease in leases:
+            with self._lock:
+                if (held := self._held.get(lease.token)) is not None:
+                    held.safe_until_s = safe_until_s
+        self._give_up(lost)
+
+    def _give_up(self, lost: Iterable[str]) -> None:
+        for token in lost:
+            with self._lock:
+                held = self._held.pop(token, None)
+            if held is not None and self._home is not None:
+                self._telemetry.emit(LeaseLost(held.lease.queue, token))
+                self._home.call_soon_threadsafe(self._on_lost, token)
+
+
+BEAT_S = 0.5
+"""How often the worker's loop says that it is alive."""

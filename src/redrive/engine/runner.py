@@ -1,0 +1,90 @@
+"""One runner for all loops. A loop is a step that works and says how many seconds to sleep.
+
+What a step raises never ends its loop: a store that does not answer is tried again with growing
+pauses and told once (and again when it is back); anything else is told and the loop goes on (P3, P11).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+
+from redrive.core.errors import StoreError
+from redrive.telemetry.events import LoopFailed, StoreBack, StoreTrouble, Telemetry
+
+Step = Callable[[], Awaitable[float]]
+
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 5.0
+
+
+class Runner:
+    """Runs loops until told to stop."""
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = asyncio.Event()
+        self._failing: dict[str, int] = {}
+
+    @property
+    def healthy(self) -> bool:
+        """Whether no loop has failed three times in a row (P11)."""
+        return all(failures < 3 for failures in self._failing.values())
+
+    def start(self, name: str, step: Step) -> None:
+        """Run a loop beside the others."""
+        self._tasks.append(asyncio.create_task(self._run(name, step), name=f"redrive-{name}"))
+
+    def halt(self) -> None:
+        """Ask every loop to end after its step."""
+        self._stopping.set()
+
+    async def stop(self) -> None:
+        """Ask every loop to end after its step, and wait for it."""
+        self.halt()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def cancel(self) -> None:
+        """End every loop where it stands: for steps that only listen."""
+        for task in self._tasks:
+            task.cancel()
+        await self.stop()
+
+    async def _run(self, name: str, step: Step) -> None:
+        while not self._stopping.is_set():
+            pause_s = await self._attempt(name, step)
+            if pause_s > 0:
+                await self._sleep(pause_s)
+
+    async def _attempt(self, name: str, step: Step) -> float:
+        try:
+            pause_s = await step()
+        except StoreError as error:
+            failures = self._failing[name] = self._failing.get(name, 0) + 1
+            if failures in (1, 3) or failures % 20 == 0:
+                self._telemetry.emit(StoreTrouble(name, str(error), failures))
+            return _pause_s(failures)
+        except Exception as error:  # noqa: BLE001 - a bug in one step must not end its loop
+            failures = self._failing[name] = self._failing.get(name, 0) + 1
+            self._telemetry.emit(LoopFailed(name, error))
+            return _pause_s(failures)
+        if self._failing:
+            failures = self._failing.pop(name, 0)
+            if failures:
+                self._telemetry.emit(StoreBack(name, failures))
+        return pause_s
+
+    async def _sleep(self, pause_s: float) -> None:
+        try:
+            async with asyncio.timeout(pause_s):
+                await self._stopping.wait()
+        except TimeoutError:
+            return
+
+
+def _pause_s(failures: int) -> float:
+    grown = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(failures - 1, 10))
+    return grown * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, keeps no secret

@@ -1,0 +1,171 @@
+"""Settles in batches: what handlers said becomes verdicts, verdicts become few store calls.
+
+A settlement waits a few milliseconds for company while other attempts are under way, and goes at once
+when nothing else is. A store that does not answer is asked again until the lease is really lost (P8).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from redrive.core.errors import StoreError, StoreUnavailable
+from redrive.core.message import Delivery
+from redrive.core.ports import Source
+from redrive.core.retry import RetryPolicy
+from redrive.core.verdict import Bury, Complete, Outcome, Release, RetryAt, Settlement, Verdict, decide
+from redrive.engine.capacity import Capacity
+from redrive.engine.keeper import Keeper
+from redrive.telemetry.events import (
+    Buried,
+    Completed,
+    Event,
+    LoopFailed,
+    Released,
+    RetryScheduled,
+    SettleRefused,
+    Telemetry,
+)
+
+_COMPANY = 200
+_COMPANY_S = 0.004
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """A settlement on its way, and the event that tells of it once it is applied."""
+
+    settlement: Settlement
+    event: Event
+
+
+def rule(
+    delivery: Delivery, outcome: Outcome, policy: RetryPolicy, now: int, duration_s: float = 0.0
+) -> Ruling:
+    """Decide what an outcome means and how it is told."""
+    jitter = random.random()  # noqa: S311 - spreads retries, keeps no secret
+    verdict = decide(outcome, delivery.progress, policy, now=now, jitter=jitter)
+    event = _event(delivery, verdict, policy, now, duration_s)
+    return Ruling(Settlement(delivery, verdict), event)
+
+
+def _event(delivery: Delivery, verdict: Verdict, policy: RetryPolicy, now: int, duration_s: float) -> Event:
+    match verdict:
+        case Complete():
+            return Completed(delivery, duration_s)
+        case RetryAt(due_at=due_at, failure=failure):
+            return RetryScheduled(delivery, failure, policy.attempts, due_at - now)
+        case Release(due_at=due_at, failure=lost):
+            return Released(delivery, due_at - now, lost)
+        case Bury(reason=reason, failure=failure):
+            return Buried(delivery, failure, reason, policy.attempts)
+
+
+async def apply(source: Source, rulings: Sequence[Ruling], telemetry: Telemetry) -> None:
+    """Settle a batch in one call and tell what came of each."""
+    refused = await source.settle([ruling.settlement for ruling in rulings])
+    for ruling in rulings:
+        delivery = ruling.settlement.delivery
+        stale = delivery.message.id in refused
+        telemetry.emit(SettleRefused(delivery) if stale else ruling.event)
+
+
+class Settler:
+    """The rulings of one worker, in order of arrival. `outstanding` counts the attempts under way."""
+
+    def __init__(
+        self,
+        source: Source,
+        telemetry: Telemetry,
+        keeper: Keeper,
+        capacity: Capacity,
+        outstanding: Callable[[], int],
+    ) -> None:
+        self._source = source
+        self._telemetry = telemetry
+        self._keeper = keeper
+        self._capacity = capacity
+        self._outstanding = outstanding
+        self._waiting: list[Ruling] = []
+        self._some = asyncio.Event()
+        self._enough = asyncio.Event()
+
+    def add(self, ruling: Ruling) -> None:
+        """Settle this soon."""
+        self._waiting.append(ruling)
+        self._some.set()
+        if len(self._waiting) >= _COMPANY or self._outstanding() <= 1:
+            self._enough.set()
+
+    def nudge(self) -> None:
+        """Wake the loop so that it sees that the worker stops."""
+        self._some.set()
+        self._enough.set()
+
+    async def step(self) -> float:
+        """Settle one batch."""
+        await self._some.wait()
+        await self._wait_for_company()
+        self._some.clear()
+        self._enough.clear()
+        batch, self._waiting = self._waiting, []
+        if batch:
+            await self._settle(batch)
+        return 0.0
+
+    async def flush(self) -> None:
+        """Settle all that waits now."""
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            await self._settle(batch)
+
+    async def _wait_for_company(self) -> None:
+        try:
+            async with asyncio.timeout(_COMPANY_S):
+                await self._enough.wait()
+        except TimeoutError:
+            return
+
+    async def _settle(self, batch: list[Ruling]) -> None:
+        pause_s = 0.05
+        while batch:
+            try:
+                await apply(self._source, batch, self._telemetry)
+            except StoreUnavailable:
+                await asyncio.sleep(pause_s)
+                pause_s = min(2.0, pause_s * 2)
+                batch = self._drop_lost(batch)
+            except StoreError as error:
+                await self._settle_singly(batch, error)
+                return
+            else:
+                self._forget(batch)
+                return
+
+    async def _settle_singly(self, batch: list[Ruling], error: StoreError) -> None:
+        """One settlement the store cannot take must not hold back its neighbours."""
+        for ruling in batch:
+            if len(batch) > 1:
+                await self._settle([ruling])
+            else:
+                self._telemetry.emit(LoopFailed("settle", error))
+                self._forget(batch)
+
+    def _drop_lost(self, batch: list[Ruling]) -> list[Ruling]:
+        kept = [ruling for ruling in batch if self._keeper.holds(_token(ruling))]
+        lost = [ruling for ruling in batch if not self._keeper.holds(_token(ruling))]
+        for ruling in lost:
+            self._telemetry.emit(SettleRefused(ruling.settlement.delivery))
+        self._forget(lost)
+        return kept
+
+    def _forget(self, batch: Sequence[Ruling]) -> None:
+        for ruling in batch:
+            self._keeper.settled(_token(ruling))
+        self._capacity.settled(len(batch))
+
+
+def _token(ruling: Ruling) -> str:
+    return ruling.settlement.delivery.lease.token

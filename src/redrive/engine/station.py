@@ -1,0 +1,229 @@
+"""One queue in one worker: claims what will run soon, runs it, hands the outcomes to the settler.
+
+How much is claimed follows from how long the handler takes: a slow handler claims what fits its slots,
+a fast one a whole batch, so that a crash hands out again as little as possible. Each attempt is a task
+of its own, so that context variables of one message never reach the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+
+from redrive.core.message import Delivery
+from redrive.core.ports import Claim, Claimed, Source
+from redrive.core.settings import WorkerSettings
+from redrive.core.verdict import Deferred
+from redrive.engine.capacity import Capacity
+from redrive.engine.execution import Executor
+from redrive.engine.handlers import Served
+from redrive.engine.ids import new_token
+from redrive.engine.keeper import Keeper
+from redrive.engine.settling import Settler, rule
+from redrive.telemetry.events import LoopFailed, Telemetry
+
+_SUSPECTS_IN_A_ROW = 20
+_SHORTEST_S = 0.000_01
+_MEMORY = 0.1
+
+
+class Station:
+    """The claim loop, buffer and running attempts of one queue."""
+
+    def __init__(
+        self,
+        served: Served,
+        settings: WorkerSettings,
+        source: Source,
+        executor: Executor,
+        settler: Settler,
+        keeper: Keeper,
+        capacity: Capacity,
+        telemetry: Telemetry,
+    ) -> None:
+        self.served = served
+        self._settings = settings
+        self._source = source
+        self._executor = executor
+        self._settler = settler
+        self._keeper = keeper
+        self._capacity = capacity
+        self._telemetry = telemetry
+        self._buffer: deque[Delivery] = deque()
+        self._running: dict[asyncio.Task[None], Delivery] = {}
+        self._wanted = asyncio.Event()
+        self._wanted.set()
+        self._nudged = asyncio.Event()
+        self._stopping = False
+        self._average_s = 1.0
+        self._suspects_after_s: float | None = None
+        self.idle: Callable[[bool], None] = lambda _: None
+        capacity.on_free(self._start)
+
+    @property
+    def outstanding(self) -> int:
+        return len(self._running) + len(self._buffer)
+
+    async def step(self) -> float:
+        """One claim, when there is room for it; sleeps when there is nothing to claim."""
+        await self._capacity.opened()
+        await self._wanted.wait()
+        if self._stopping:
+            return 0.0
+        if self._suspects_after_s is not None and time.monotonic() >= self._suspects_after_s:
+            await self._run_suspects()
+            return 0.0
+        self._nudged.clear()
+        claimed = await self._claim(self._room(), alone=False)
+        if claimed.suspects and self._suspects_after_s is None:
+            self._suspects_after_s = time.monotonic()
+        elif not claimed.deliveries and not self._stopping:
+            await self._sleep(claimed.next_at)
+        return 0.0
+
+    def nudge(self) -> None:
+        """Work may be due."""
+        self._nudged.set()
+
+    def stop(self) -> None:
+        """Claim no more and give back what has not begun."""
+        self._stopping = True
+        while self._buffer:
+            self._give_back(self._buffer.popleft())
+        self._wanted.set()
+        self._nudged.set()
+
+    async def drain(self, patience_s: float) -> int:
+        """Let running attempts end, then cancel them; how many had to be given back or left behind."""
+        if self._running:
+            await asyncio.wait(self._running, timeout=patience_s)
+        unfinished = dict(self._running)
+        for task in unfinished:
+            task.cancel()
+        if unfinished:
+            await asyncio.wait(unfinished, timeout=1.0)
+        for task, delivery in unfinished.items():
+            if not task.done():
+                self._abandon(delivery)
+        return len(unfinished)
+
+    def forfeit(self, token: str) -> None:
+        """The lease is lost: forget what has not begun, cancel what runs (its settle would be refused)."""
+        mine = [delivery for delivery in self._buffer if delivery.lease.token == token]
+        if mine:
+            self._buffer = deque(d for d in self._buffer if d.lease.token != token)
+            self._capacity.settled(len(mine))
+        for task, delivery in self._running.items():
+            if delivery.lease.token == token:
+                task.cancel()
+        self._want()
+
+    async def _claim(self, limit: int, *, alone: bool) -> Claimed:
+        with self._capacity.claiming():
+            claimed = await self._source.claim(
+                Claim(
+                    queue=self.served.queue,
+                    token=new_token(),
+                    limit=limit,
+                    lease_s=self._settings.lease_s,
+                    max_bytes=self._settings.batch_bytes,
+                    quantum=self._settings.quantum,
+                    rate=self.served.rate,
+                    alone=alone,
+                )
+            )
+            if claimed.deliveries:
+                self._receive(claimed.deliveries)
+        return claimed
+
+    def _receive(self, deliveries: tuple[Delivery, ...]) -> None:
+        self._capacity.hold(len(deliveries))
+        self._keeper.hold(deliveries[0].lease, len(deliveries))
+        if self._stopping:
+            for delivery in deliveries:
+                self._give_back(delivery)
+            return
+        self._buffer.extend(deliveries)
+        self._start()
+        self._want()
+
+    def _start(self) -> None:
+        slots = self.served.settings.concurrency
+        while self._buffer and len(self._running) < slots and self._capacity.take():
+            delivery = self._buffer.popleft()
+            task = asyncio.create_task(self._attempt(delivery))
+            self._running[task] = delivery
+            task.add_done_callback(self._ended)
+
+    async def _attempt(self, delivery: Delivery) -> None:
+        began_s = time.perf_counter()
+        outcome = await self._executor.run(self.served, delivery)
+        duration_s = time.perf_counter() - began_s
+        self._average_s += _MEMORY * (duration_s - self._average_s)
+        self._settler.add(rule(delivery, outcome, self.served.policy, self._source.now(), duration_s))
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        delivery = self._running.pop(task, None)
+        if task.cancelled():
+            if delivery is not None:
+                self._give_back(delivery)
+        elif (error := task.exception()) is not None:
+            self._telemetry.emit(LoopFailed("attempt", error))
+            if delivery is not None:
+                self._give_back(delivery)
+        self._capacity.give()
+        if not self._stopping:
+            self._start()
+        self._want()
+
+    def _room(self) -> int:
+        """How many more to claim: enough to keep the slots busy for `prefetch_s`, at most a batch."""
+        slots = self.served.settings.concurrency
+        ahead = self._settings.prefetch_s * slots / max(self._average_s, _SHORTEST_S)
+        target = min(max(self._settings.batch, slots), slots + int(ahead))
+        room = target - len(self._buffer) - len(self._running)
+        enough = target // 2 if target > 2 * slots else 1
+        return room if room >= enough else 0
+
+    def _want(self) -> None:
+        if self._stopping or self._room() > 0:
+            self._wanted.set()
+        else:
+            self._wanted.clear()
+
+    async def _sleep(self, next_at: int | None) -> None:
+        pause_s = self._settings.poll_s
+        if next_at is not None:
+            pause_s = min(pause_s, max(0.001, (next_at - self._source.now()) / 1000))
+        self.idle(True)
+        try:
+            async with asyncio.timeout(pause_s):
+                await self._nudged.wait()
+        except TimeoutError:
+            return
+        finally:
+            self.idle(False)
+
+    async def _run_suspects(self) -> None:
+        """Messages whose worker crashed run one at a time with nothing else in flight (P24)."""
+        async with self._capacity.alone(self._settings.lease_s) as quiet:
+            self._suspects_after_s = None if quiet else time.monotonic() + self._settings.lease_s
+            for _ in range(_SUSPECTS_IN_A_ROW if quiet else 0):
+                claimed = await self._claim(1, alone=True)
+                if not claimed.deliveries or self._stopping:
+                    return
+                await self._capacity.quiet()
+            if quiet:
+                self._suspects_after_s = time.monotonic()
+
+    def _give_back(self, delivery: Delivery) -> None:
+        now = self._source.now()
+        self._settler.add(rule(delivery, Deferred(now), self.served.policy, now))
+
+    def _abandon(self, delivery: Delivery) -> None:
+        """A task that ignores its cancellation: its message waits for a lease's length before it runs."""
+        now = self._source.now()
+        later = Deferred(now + round(self._settings.lease_s * 1000))
+        self._settler.add(rule(delivery, later, self.served.policy, now))

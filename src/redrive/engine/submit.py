@@ -1,0 +1,127 @@
+"""Submitting: many callers, few appends.
+
+Entries that are ready at the same time go to the store in one call, so that they share one durable
+write (group commit). Each caller waits for its own answer, which comes after that write (I14).
+A call that the store could not answer is repeated with the same ids, which is safe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from redrive.core.errors import Conflict, InvalidMessage, StoreFull, StoreUnavailable
+from redrive.core.message import Entry
+from redrive.core.ports import APPEND_BYTES, APPEND_MESSAGES, Outbox, Receipt, Status
+
+_PAUSES_S = (0.05, 0.2, 1.0)
+
+
+@dataclass(slots=True, eq=False)
+class _Group:
+    entries: Sequence[Entry]
+    size: int
+    answer: asyncio.Future[list[Receipt]]
+
+
+@dataclass(slots=True)
+class _Line:
+    """What waits to be appended to one queue."""
+
+    groups: list[_Group] = field(default_factory=list)
+    writer: asyncio.Task[None] | None = None
+
+
+class Submitter:
+    """Collects the groups of one event loop and appends them."""
+
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self._lines: dict[str, _Line] = {}
+
+    async def submit(self, entries: Sequence[Entry]) -> list[Receipt]:
+        """Append a group, all or nothing. Raises Conflict, InvalidMessage or a StoreError."""
+        if not entries:
+            return []
+        size = sum(len(entry.message.body) for entry in entries)
+        if len(entries) > APPEND_MESSAGES or (len(entries) > 1 and size > APPEND_BYTES):
+            raise InvalidMessage(
+                f"a batch of {len(entries)} messages with {size:,} bytes: "
+                f"at most {APPEND_MESSAGES:,} messages and {APPEND_BYTES:,} bytes together; split it"
+            )
+        group = _Group(entries, size, asyncio.get_running_loop().create_future())
+        line = self._lines.setdefault(entries[0].message.queue, _Line())
+        line.groups.append(group)
+        if line.writer is None:
+            line.writer = asyncio.create_task(self._write(line))
+        receipts = await group.answer
+        _refuse_conflicts(entries, receipts)
+        return receipts
+
+    async def close(self) -> None:
+        """Wait for what is under way."""
+        writers = [line.writer for line in self._lines.values() if line.writer is not None]
+        if writers:
+            await asyncio.wait(writers)
+
+    async def _write(self, line: _Line) -> None:
+        try:
+            while line.groups:
+                await self._append(_take(line.groups))
+        finally:
+            line.writer = None
+
+    async def _append(self, groups: list[_Group]) -> None:
+        try:
+            answers = await self._append_patiently([group.entries for group in groups])
+        except BaseException as error:
+            for group in groups:
+                if not group.answer.done():
+                    group.answer.set_exception(_own(error))
+            if not isinstance(error, Exception):
+                raise
+        else:
+            for group, receipts in zip(groups, answers, strict=True):
+                if not group.answer.done():
+                    group.answer.set_result(receipts)
+
+    async def _append_patiently(self, groups: list[Sequence[Entry]]) -> list[list[Receipt]]:
+        for pause_s in _PAUSES_S:
+            try:
+                return await self._outbox.append(groups)
+            except StoreFull:
+                raise
+            except StoreUnavailable:
+                await asyncio.sleep(pause_s)
+        return await self._outbox.append(groups)
+
+
+def _take(groups: list[_Group]) -> list[_Group]:
+    """The longest run of waiting groups that one append may carry; at least one."""
+    count, size, taken = 0, 0, 0
+    for group in groups:
+        count += len(group.entries)
+        size += group.size
+        if taken and (count > APPEND_MESSAGES or size > APPEND_BYTES):
+            break
+        taken += 1
+    run = groups[:taken]
+    del groups[:taken]
+    return run
+
+
+def _own(error: BaseException) -> BaseException:
+    """An exception a caller: a shared one would collect the tracebacks of all of them."""
+    if isinstance(error, StoreUnavailable):
+        own = type(error)(*error.args)
+        own.__cause__ = error
+        return own
+    return error
+
+
+def _refuse_conflicts(entries: Sequence[Entry], receipts: Sequence[Receipt]) -> None:
+    for index, (entry, receipt) in enumerate(zip(entries, receipts, strict=True)):
+        if receipt.status is Status.CONFLICT:
+            key = entry.message.dedupe or ""
+            raise Conflict(key, receipt.id, index if len(entries) > 1 else None)

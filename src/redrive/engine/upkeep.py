@@ -1,0 +1,100 @@
+"""Duties that every worker does for the store all the time, in pages: reclaim, cleanup, announce.
+
+Each is a step for the runner. Reclaimed messages are judged and settled like any attempt; a live lease
+is never touched, also at start-up (P3, R22).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable
+
+from redrive.core.message import Delivery
+from redrive.core.ports import PAGE, WORKER_RECORDS, Cleanup, Document, Store
+from redrive.core.retry import RetryPolicy
+from redrive.core.settings import FinishedSettings
+from redrive.engine.failures import lapsed
+from redrive.engine.ids import new_token
+from redrive.engine.settling import apply, rule
+from redrive.telemetry.events import CleanedUp, Telemetry
+
+_RECLAIM_S = 0.5
+_NAMES_S = 10.0
+_CLEANUP_S = 30.0
+_ANNOUNCE_S = 5.0
+_LEASE_S = 30.0
+
+
+class Upkeep:
+    """The duties of one process."""
+
+    def __init__(
+        self,
+        store: Store,
+        telemetry: Telemetry,
+        policy: Callable[[str], RetryPolicy],
+        finished: FinishedSettings,
+    ) -> None:
+        self._store = store
+        self._telemetry = telemetry
+        self._policy = policy
+        self._finished = finished
+        self._names: list[str] = []
+        self._named_s = float("-inf")
+
+    async def reclaim(self) -> float:
+        """Take over what nobody holds any more, of every queue, and settle it."""
+        if time.monotonic() - self._named_s > _NAMES_S:
+            self._names = await self._store.queue_names()
+            self._named_s = time.monotonic()
+        more = False
+        for queue in self._names:
+            taken = await self._store.reclaim(queue, new_token(), _LEASE_S, PAGE)
+            await self._settle(taken)
+            more = more or len(taken) == PAGE
+        return 0.0 if more else _RECLAIM_S
+
+    async def cleanup(self) -> float:
+        """Remove finished records that have passed their age or number."""
+        before_at = self._store.now() - round(self._finished.keep_s * 1000)
+        count = await self._store.cleanup(Cleanup(before_at, self._finished.keep))
+        if count:
+            self._telemetry.emit(CleanedUp(count))
+        return 0.05 if count >= PAGE else _CLEANUP_S
+
+    async def _settle(self, deliveries: list[Delivery]) -> None:
+        if not deliveries:
+            return
+        now = self._store.now()
+        rulings = [
+            rule(delivery, lapsed(delivery, now), self._policy(delivery.message.queue), now)
+            for delivery in deliveries
+        ]
+        await apply(self._store, rulings, self._telemetry)
+
+
+class Announcement:
+    """A worker's record: who is alive and which queues it serves, so that `status` can say `no handler`."""
+
+    def __init__(self, store: Store, worker: str, queues: tuple[str, ...]) -> None:
+        self._store = store
+        self._worker = worker
+        self._document: Document = {
+            "queues": list(queues),
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "startedAt": store.now(),
+        }
+
+    async def renew(self) -> float:
+        """Say that we are alive, for three times as long as until we say it again."""
+        await self._store.put_record(
+            WORKER_RECORDS, self._worker, self._document, expected=None, ttl_s=3 * _ANNOUNCE_S
+        )
+        return _ANNOUNCE_S
+
+    async def withdraw(self) -> None:
+        """Say that we are gone."""
+        await self._store.delete_record(WORKER_RECORDS, self._worker, expected=None)

@@ -1,0 +1,163 @@
+"""The worker: stations, settler, keeper and duties of one process, from start to a graceful end.
+
+On stop: no new claims, what has not begun is given back, running attempts get the drain time, the rest
+is given back without counting an attempt, everything is settled, and only then do leases stop being
+extended (P6, P15).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from redrive.core.errors import ConfigurationError, StoreError
+from redrive.core.ports import Store
+from redrive.core.retry import RetryPolicy
+from redrive.core.settings import FinishedSettings, WorkerSettings
+from redrive.engine.capacity import Capacity
+from redrive.engine.execution import Executor
+from redrive.engine.handlers import Served
+from redrive.engine.ids import new_token
+from redrive.engine.keeper import BEAT_S, Keeper
+from redrive.engine.runner import Runner
+from redrive.engine.settling import Settler
+from redrive.engine.station import Station
+from redrive.engine.upkeep import Announcement, Upkeep
+from redrive.telemetry.events import Telemetry, WorkerStarted, WorkerStopped
+
+
+class Worker:
+    """Serves queues from one store until `stop` is called."""
+
+    def __init__(
+        self,
+        store: Store,
+        served: Sequence[Served],
+        telemetry: Telemetry,
+        settings: WorkerSettings,
+        finished: FinishedSettings,
+        *,
+        policy: Callable[[str], RetryPolicy],
+        on_stuck: Callable[[], None] = lambda: None,
+    ) -> None:
+        if not served:
+            raise ConfigurationError("this app has no handler: register one with @app.handler(queue)")
+        self.name = f"{socket.gethostname()}-{os.getpid()}-{new_token()[:6]}"
+        self._store = store
+        self._telemetry = telemetry
+        self._settings = settings
+        self._capacity = Capacity(settings.concurrency)
+        self._executor = Executor(store.now, telemetry, settings.lease_s)
+        self._keeper = Keeper(
+            store.twin,
+            telemetry,
+            lease_s=settings.lease_s,
+            stuck_s=max(one.settings.deadline_s for one in served) + settings.lease_s,
+            on_lost=self._forfeit,
+            on_stuck=on_stuck,
+        )
+        self._settler = Settler(store, telemetry, self._keeper, self._capacity, self._outstanding)
+        self._stations = [self._station(one) for one in served]
+        self._upkeep = Upkeep(store, telemetry, policy, finished)
+        self._announcement = Announcement(store, self.name, self.queues)
+        self._stop = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idlers = 0
+        self._runner = Runner(telemetry)
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        return tuple(station.served.queue for station in self._stations)
+
+    @property
+    def ready(self) -> bool:
+        """Whether its loops reach the store (P11)."""
+        return self._runner.healthy
+
+    def stop(self) -> None:
+        """Ask for a graceful end; `run` returns after it."""
+        self._stop.set()
+
+    async def run(self) -> None:
+        """Work until stopped."""
+        described = await self._store.describe()
+        self._telemetry.emit(WorkerStarted(self.name, self.queues, described.url, described.durability))
+        self._keeper.start()
+        claims, settles, listens = (Runner(self._telemetry) for _ in range(3))
+        self._runner = claims
+        settles.start("settle", self._settler.step)
+        settles.start("beat", self._beat)
+        for station in self._stations:
+            claims.start(f"claim {station.served.queue}", station.step)
+        listens.start("wake", self._wake)
+        claims.start("reclaim", self._upkeep.reclaim)
+        claims.start("cleanup", self._upkeep.cleanup)
+        claims.start("announce", self._announcement.renew)
+        try:
+            await self._stop.wait()
+        finally:
+            await self._end(claims, settles, listens)
+
+    async def _end(self, claims: Runner, settles: Runner, listens: Runner) -> None:
+        began_s = time.monotonic()
+        await listens.cancel()
+        claims.halt()
+        for station in self._stations:
+            station.stop()
+        await claims.stop()
+        patience_s = max(0.0, self._settings.drain_s - (time.monotonic() - began_s))
+        unfinished = await asyncio.gather(*(station.drain(patience_s) for station in self._stations))
+        settles.halt()
+        self._settler.nudge()
+        await settles.stop()
+        await self._settler.flush()
+        self._executor.close()
+        await self._keeper.stop()
+        with suppress(StoreError):
+            await self._announcement.withdraw()
+        self._telemetry.emit(WorkerStopped(self.name, sum(unfinished)))
+
+    def _station(self, served: Served) -> Station:
+        station = Station(
+            served,
+            self._settings,
+            self._store,
+            self._executor,
+            self._settler,
+            self._keeper,
+            self._capacity,
+            self._telemetry,
+        )
+        station.idle = self._set_idle
+        return station
+
+    def _set_idle(self, idle: bool) -> None:
+        self._idlers += 1 if idle else -1
+        if self._idlers:
+            self._idle.set()
+        else:
+            self._idle.clear()
+
+    async def _wake(self) -> float:
+        """Listen for new work while a station is idle, once for all of them."""
+        await self._idle.wait()
+        await self._store.wait(self.queues, self._settings.poll_s)
+        for station in self._stations:
+            station.nudge()
+        return 0.0
+
+    async def _beat(self) -> float:
+        self._keeper.beat()
+        return BEAT_S
+
+    def _outstanding(self) -> int:
+        """How many attempts are under way or about to be: their settlements are worth waiting for."""
+        return sum(station.outstanding for station in self._stations)
+
+    def _forfeit(self, token: str) -> None:
+        for station in self._stations:
+            station.forfeit(token)

@@ -1,0 +1,114 @@
+"""How letters and lives look on the wire: JSON in camelCase with the names of R8, times with Z."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from redrive.core.failure import Failure, Kind
+from redrive.core.letters import Account, DeadLetter, Redriven
+
+_COUNTED = frozenset((Kind.TEMPORARY, Kind.PERMANENT, Kind.UNCERTAIN))
+RETENTION_MS = 7 * 86_400_000
+
+
+def instant(at: int | None) -> str | None:
+    """ISO 8601 with milliseconds and Z."""
+    if at is None:
+        return None
+    moment = datetime.fromtimestamp(at // 1000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{at % 1000:03d}Z"
+
+
+def payload(body: bytes) -> Any:
+    """The body as JSON where it is JSON; otherwise its bytes in base64 under one key."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return {"base64": base64.b64encode(body).decode("ascii")}
+
+
+def letter_document(letter: DeadLetter) -> dict[str, Any]:
+    """A dead letter as in R8."""
+    message = letter.message
+    last = letter.failures[-1] if letter.failures else None
+    return {
+        "jobId": message.id,
+        "outboxId": message.id,
+        "companyId": message.tenant,
+        "queue": message.queue,
+        "reason": letter.reason.value,
+        "originalData": payload(message.body),
+        "failedAttempts": _failed_attempts(letter),
+        "lastFailureReason": last.reason if last else letter.reason.value,
+        "lastFailureCode": last.code if last else None,
+        "lastFailureTimestamp": instant(last.at if last else letter.died_at),
+        "enqueuedAt": instant(message.enqueued_at),
+        "movedToDLQAt": instant(letter.died_at),
+        "ttl": RETENTION_MS,
+        "generation": letter.progress.generation,
+        "fingerprint": letter.fingerprint,
+        "failures": [failure_document(failure) for failure in letter.failures],
+        "redrives": [redrive_document(redriven) for redriven in letter.redrives],
+    }
+
+
+def account_document(account: Account) -> dict[str, Any]:
+    """The whole life of one message."""
+    message, progress, removal = account.message, account.progress, account.removal
+    return {
+        "jobId": message.id,
+        "companyId": message.tenant,
+        "queue": message.queue,
+        "track": message.track.value,
+        "state": progress.state.value,
+        "attempts": progress.attempts,
+        "crashes": progress.crashes,
+        "generation": progress.generation,
+        "dedupe": message.dedupe,
+        "headers": dict(message.headers),
+        "originalData": payload(message.body) if message.body else None,
+        "enqueuedAt": instant(message.enqueued_at),
+        "dueAt": instant(progress.due_at),
+        "expiresAt": instant(progress.expires_at),
+        "leaseUntil": instant(account.lease_until_at),
+        "reason": account.reason.value if account.reason else None,
+        "finishedAt": instant(account.finished_at),
+        "removal": removal
+        and {"at": instant(removal.at), "move": removal.move.value, "actor": removal.actor},
+        "failures": [failure_document(failure) for failure in account.failures],
+        "redrives": [redrive_document(redriven) for redriven in account.redrives],
+    }
+
+
+def failure_document(failure: Failure) -> dict[str, Any]:
+    """One failed attempt."""
+    return {
+        "timestamp": instant(failure.at),
+        "attempt": failure.attempt,
+        "kind": failure.kind.value,
+        "code": failure.code,
+        "reason": failure.reason,
+        "scope": failure.scope.value if failure.scope else None,
+        "fingerprint": failure.fingerprint,
+        "traceback": failure.traceback,
+    }
+
+
+def redrive_document(redriven: Redriven) -> dict[str, Any]:
+    """One re-drive and what came of it."""
+    return {
+        "timestamp": instant(redriven.at),
+        "generation": redriven.generation,
+        "actor": redriven.actor,
+        "operation": redriven.operation,
+        "result": redriven.result.value,
+    }
+
+
+def _failed_attempts(letter: DeadLetter) -> int:
+    """Attempts restart at zero with each re-drive."""
+    since_at = letter.redrives[-1].at if letter.redrives else 0
+    return sum(failure.kind in _COUNTED and failure.at >= since_at for failure in letter.failures)

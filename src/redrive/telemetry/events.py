@@ -1,0 +1,166 @@
+"""What can happen, one frozen class an event, and the door that hands them to the sinks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from redrive.core.failure import Failure
+from redrive.core.message import Delivery
+from redrive.core.verdict import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """An attempt ended well."""
+
+    delivery: Delivery
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RetryScheduled:
+    """An attempt failed and another will follow after `delay_ms`."""
+
+    delivery: Delivery
+    failure: Failure
+    max_attempts: int | None
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Buried:
+    """A message became a dead letter."""
+
+    delivery: Delivery
+    failure: Failure
+    reason: Reason
+    max_attempts: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A message was given back without counting an attempt; with a failure, its worker was lost."""
+
+    delivery: Delivery
+    delay_ms: int
+    failure: Failure | None
+
+
+@dataclass(frozen=True, slots=True)
+class SettleRefused:
+    """The lease was no longer ours: whatever the handler did, the store did not change."""
+
+    delivery: Delivery
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseLost:
+    """A lease could not be extended: someone else may hold its messages now."""
+
+    queue: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerOverran:
+    """A `def` handler passed its deadline; it keeps its slot and lease until its thread ends."""
+
+    delivery: Delivery
+    deadline_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoopLagged:
+    """The event loop was blocked for `lag_s`."""
+
+    lag_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StoreTrouble:
+    """The store did not answer while `doing`; it is tried again."""
+
+    doing: str
+    error: str
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreBack:
+    """The store answers again after `failures` tries."""
+
+    doing: str
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoopFailed:
+    """A loop of ours met an error it does not know; it goes on."""
+
+    doing: str
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStarted:
+    """A worker serves these queues."""
+
+    worker: str
+    queues: tuple[str, ...]
+    store: str
+    durability: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStopped:
+    """A worker stopped; `released` messages were given back unfinished."""
+
+    worker: str
+    released: int
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedUp:
+    """Finished records left for age or number."""
+
+    count: int
+
+
+Event = (
+    Completed
+    | RetryScheduled
+    | Buried
+    | Released
+    | SettleRefused
+    | LeaseLost
+    | HandlerOverran
+    | LoopLagged
+    | StoreTrouble
+    | StoreBack
+    | LoopFailed
+    | WorkerStarted
+    | WorkerStopped
+    | CleanedUp
+)
+Sink = Callable[[Event], None]
+
+
+class Telemetry:
+    """Hands each event to every sink."""
+
+    def __init__(self, sinks: Iterable[Sink] = ()) -> None:
+        self._sinks = list(sinks)
+
+    def add(self, sink: Sink) -> None:
+        """Another sink, for the events from now on."""
+        self._sinks.append(sink)
+
+    def emit(self, event: Event) -> None:
+        """Tell what happened. Never raises."""
+        for sink in self._sinks:
+            try:
+                sink(event)
+            except Exception:
+                logging.getLogger("redrive").exception("a telemetry sink failed; the work goes on")

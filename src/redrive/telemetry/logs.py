@@ -1,0 +1,143 @@
+"""Events as log lines, with the exact fields of R34.
+
+Uses the `redrive` logger of the standard library: a library user's own logging configuration applies.
+Payloads never appear; reasons are redacted (S15).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, assert_never
+
+from redrive.core.failure import Failure, Kind
+from redrive.core.message import Delivery
+from redrive.core.redaction import redact
+from redrive.telemetry import events
+from redrive.telemetry.events import Event
+
+logger = logging.getLogger("redrive")
+
+
+def log_event(event: Event) -> None:
+    """The sink."""
+    level = _LEVELS[type(event)]
+    if not logger.isEnabledFor(level):
+        return
+    text, fields = _describe(event)
+    error = event.error if isinstance(event, events.LoopFailed) else None
+    logger.log(level, text, extra={"fields": fields}, exc_info=error)
+
+
+_LEVELS: Mapping[type, int] = {
+    events.Completed: logging.INFO,
+    events.RetryScheduled: logging.WARNING,
+    events.Buried: logging.ERROR,
+    events.Released: logging.INFO,
+    events.SettleRefused: logging.WARNING,
+    events.LeaseLost: logging.WARNING,
+    events.HandlerOverran: logging.WARNING,
+    events.LoopLagged: logging.WARNING,
+    events.StoreTrouble: logging.ERROR,
+    events.StoreBack: logging.INFO,
+    events.LoopFailed: logging.ERROR,
+    events.WorkerStarted: logging.INFO,
+    events.WorkerStopped: logging.INFO,
+    events.CleanedUp: logging.DEBUG,
+}
+
+
+def _describe(event: Event) -> tuple[str, dict[str, Any]]:
+    match event:
+        case events.Completed():
+            return "Job completed", _job(event.delivery) | {"durationMs": round(event.duration_s * 1000, 3)}
+        case events.RetryScheduled():
+            retry = _failed(event.delivery, event.failure, event.max_attempts, retryable=True)
+            return "Job failed, scheduling retry", retry | {"nextRetryDelay": event.delay_ms}
+        case events.Buried():
+            return "Job moved to DLQ", _buried(event)
+        case events.Released():
+            return _released(event)
+        case events.SettleRefused():
+            return "Settle refused: the lease was no longer ours", _job(event.delivery)
+        case events.HandlerOverran():
+            late = _job(event.delivery) | {"deadlineS": event.deadline_s}
+            return "Handler passed its deadline and still runs in its thread", late
+        case _:
+            return _describe_process(event)
+
+
+def _describe_process(
+    event: events.LeaseLost
+    | events.LoopLagged
+    | events.StoreTrouble
+    | events.StoreBack
+    | events.LoopFailed
+    | events.WorkerStarted
+    | events.WorkerStopped
+    | events.CleanedUp,
+) -> tuple[str, dict[str, Any]]:
+    match event:
+        case events.LeaseLost():
+            return "Lease lost: its messages may run elsewhere", {"queue": event.queue}
+        case events.LoopLagged():
+            return "Event loop was blocked", {"lagMs": round(event.lag_s * 1000)}
+        case events.StoreTrouble():
+            trouble = {"doing": event.doing, "error": redact(event.error), "failures": event.failures}
+            return "Store does not answer, trying again", trouble
+        case events.StoreBack():
+            return "Store answers again", {"doing": event.doing, "failures": event.failures}
+        case events.LoopFailed():
+            return f"Unexpected error in {event.doing}, going on", {"doing": event.doing}
+        case events.WorkerStarted():
+            started = {"worker": event.worker, "queues": list(event.queues), "store": event.store}
+            return "Worker started", started | {"durabilityClass": event.durability}
+        case events.WorkerStopped():
+            return "Worker stopped", {"worker": event.worker, "released": event.released}
+        case events.CleanedUp():
+            return "Finished records cleaned up", {"count": event.count}
+    assert_never(event)
+
+
+def _job(delivery: Delivery) -> dict[str, Any]:
+    message = delivery.message
+    return {
+        "jobId": message.id,
+        "companyId": message.tenant,
+        "queue": message.queue,
+        "attempt": delivery.progress.attempts,
+    }
+
+
+def _failed(
+    delivery: Delivery, failure: Failure, max_attempts: int | None, *, retryable: bool
+) -> dict[str, Any]:
+    return _job(delivery) | {
+        "maxAttempts": max_attempts,
+        "errorCode": failure.code,
+        "errorReason": redact(failure.reason),
+        "isRetryable": retryable,
+        "kind": failure.kind.value,
+        "fingerprint": failure.fingerprint,
+    }
+
+
+def _buried(event: events.Buried) -> dict[str, Any]:
+    failed = _failed(event.delivery, event.failure, event.max_attempts, retryable=False)
+    return failed | {
+        "reason": event.reason.value,
+        "component": "Worker",
+        "method": "settle",
+        "recordId": event.delivery.message.id,
+        "attempts": event.delivery.progress.attempts,
+        "error": redact(event.failure.reason),
+        "finalStatus": "dead",
+    }
+
+
+def _released(event: events.Released) -> tuple[str, dict[str, Any]]:
+    fields = _job(event.delivery) | {"nextRetryDelay": event.delay_ms}
+    if event.failure is None or event.failure.kind is not Kind.LOST:
+        return "Job given back, no attempt counted", fields
+    crashes = event.delivery.progress.crashes + 1
+    return "Worker lost, job runs alone next time", fields | {"crashes": crashes}

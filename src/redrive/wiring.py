@@ -1,0 +1,47 @@
+"""From a URL to an adapter: the only file that sees every room.
+
+Adapters are imported here, when their scheme is asked for, so that an extra stays an extra.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from redrive.core.errors import ConfigurationError
+from redrive.core.ports import Store
+from redrive.core.settings import FinishedSettings
+
+SCHEMES = ("sqlite", "redis", "rediss")
+
+
+def make_store(url: str, finished: FinishedSettings) -> Store:
+    """The store that a URL names, not yet opened."""
+    scheme = url.partition(":")[0]
+    if scheme == "sqlite":
+        return _sqlite(url, finished)
+    if scheme in ("redis", "rediss"):
+        return _redis(url, finished)
+    known = ", ".join(f"{name}://" for name in SCHEMES)
+    raise ConfigurationError(f"store: the scheme {scheme[:20]!r} is not known: use one of {known}")
+
+
+def _sqlite(url: str, finished: FinishedSettings) -> Store:
+    from redrive.stores.sqlite import SqliteStore
+
+    prefix = "sqlite:///"
+    path = url.removeprefix(prefix)
+    if not url.startswith(prefix) or not path:
+        raise ConfigurationError(
+            "store: write a SQLite store as sqlite:///file.db, or sqlite:////folder/file.db when absolute"
+        )
+    return SqliteStore(path, finished=finished)
+
+
+def _redis(url: str, finished: FinishedSettings) -> Store:
+    from redrive.stores.redis import RedisStore
+
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query))
+    prefix = query.pop("prefix", "redrive")
+    plain = urlunsplit(parts._replace(query=urlencode(query)))
+    return RedisStore(plain, prefix=prefix, finished=finished)
