@@ -50,16 +50,19 @@ async def run_until_idle(app: Redrive, *, clock: Clock | None = None) -> Counter
     a message's whole life, retries and all, in milliseconds.
     """
     executor = Executor(app.store.now, app.telemetry, _LEASE_S)
-    upkeep = Upkeep(app.store, app.telemetry, app.policy, app.settings.finished)
+    upkeep = Upkeep(app.store, app.telemetry, app.policy, app.settings.finished, _LEASE_S)
     tally: Counter[str] = Counter()
-    for _ in range(_STEPS):
-        await upkeep.reclaim()
-        worked, next_at = await _pass(app, executor, tally)
-        if worked:
-            continue
-        if clock is None or next_at is None:
-            return tally
-        clock.advance_to(next_at)
+    try:
+        for _ in range(_STEPS):
+            await upkeep.reclaim()
+            worked, next_at = await _pass(app, executor, tally)
+            if worked:
+                continue
+            if clock is None or next_at is None:
+                return tally
+            clock.advance_to(next_at)
+    finally:
+        executor.close()
     raise RuntimeError(f"still not idle after {_STEPS} steps: does a handler submit to itself for ever?")
 
 
@@ -87,7 +90,7 @@ async def _pass(app: Redrive, executor: Executor, tally: Counter[str]) -> tuple[
                 ruling = rule(delivery, outcome, served.policy, app.store.now())
                 await apply(app.store, [ruling], app.telemetry)
                 tally[_NAMES[type(ruling.settlement.verdict)]] += 1
-            if claimed.next_at is not None:
+            if claimed.next_at is not None and not alone:
                 soonest = claimed.next_at if soonest is None else min(soonest, claimed.next_at)
     return worked, soonest
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from collections.abc import Callable
 
 from redrive.core.message import Delivery
@@ -21,10 +20,8 @@ from redrive.engine.settling import apply, rule
 from redrive.telemetry.events import CleanedUp, Telemetry
 
 _RECLAIM_S = 0.5
-_NAMES_S = 10.0
 _CLEANUP_S = 30.0
 _ANNOUNCE_S = 5.0
-_LEASE_S = 30.0
 
 
 class Upkeep:
@@ -36,22 +33,19 @@ class Upkeep:
         telemetry: Telemetry,
         policy: Callable[[str], RetryPolicy],
         finished: FinishedSettings,
+        lease_s: float,
     ) -> None:
         self._store = store
         self._telemetry = telemetry
         self._policy = policy
         self._finished = finished
-        self._names: list[str] = []
-        self._named_s = float("-inf")
+        self._lease_s = lease_s
 
     async def reclaim(self) -> float:
         """Take over what nobody holds any more, of every queue, and settle it."""
-        if time.monotonic() - self._named_s > _NAMES_S:
-            self._names = await self._store.queue_names()
-            self._named_s = time.monotonic()
         more = False
-        for queue in self._names:
-            taken = await self._store.reclaim(queue, new_token(), _LEASE_S, PAGE)
+        for queue in await self._store.queue_names():
+            taken = await self._store.reclaim(queue, new_token(), self._lease_s, PAGE)
             await self._settle(taken)
             more = more or len(taken) == PAGE
         return 0.0 if more else _RECLAIM_S

@@ -62,7 +62,7 @@ class Worker:
         )
         self._settler = Settler(store, telemetry, self._keeper, self._capacity, self._outstanding)
         self._stations = [self._station(one) for one in served]
-        self._upkeep = Upkeep(store, telemetry, policy, finished)
+        self._upkeep = Upkeep(store, telemetry, policy, finished, settings.lease_s)
         self._announcement = Announcement(store, self.name, self.queues)
         self._stop = asyncio.Event()
         self._idle = asyncio.Event()

@@ -1,0 +1,40 @@
+"""What every probe carries: a 1 KB body, 20 tenants, batches of 100.
+
+Standard library only: the peers' environment imports it too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+BODY_BYTES = 1_024
+BATCH = 100
+TENANTS = 20
+PAYLOAD = {"text": "a" * (BODY_BYTES - len('{"text":""}'))}
+BODY = json.dumps(PAYLOAD, separators=(",", ":")).encode()
+
+Figures = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Where a probe writes, what it shares with others of the run, and about how long it measures."""
+
+    folder: Path
+    shared: Path
+    seconds: float
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value that `share` of all do not pass, by nearest rank."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def answer(measures: Mapping[str, Callable[[Conditions], Figures]], arguments: Sequence[str]) -> None:
+    """What a probe's process does: measure what it was asked for, and print the figures as JSON."""
+    name, folder, shared, seconds = arguments
+    print(json.dumps(measures[name](Conditions(Path(folder), Path(shared), float(seconds)))))

@@ -1,0 +1,83 @@
+"""Every probe of a run, in order, and the entry of the process in which one of ours measures.
+
+The order matters: a probe stands beside the ones it is compared with, so that a neighbour's load on a shared
+machine falls on both.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bench import lanes, limits, processing, size, submitting, waking
+from bench.load import Conditions, Figures, answer
+
+OURS = "bench.probes"
+THEIRS = "bench.peer_queues"
+
+
+class Need(StrEnum):
+    """What has to be asked for, for a probe to run."""
+
+    NOTHING = "nothing"
+    PEERS = "peers"
+    LARGE = "large"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One measurement in a process of its own; `repeated` in every round, otherwise only in the first."""
+
+    name: str
+    module: str = OURS
+    need: Need = Need.NOTHING
+    repeated: bool = True
+
+
+PROBES = (
+    Probe("limits"),
+    Probe("submitting"),
+    Probe("processing"),
+    Probe("huey", THEIRS, Need.PEERS),
+    Probe("persist-queue", THEIRS, Need.PEERS),
+    Probe("litequeue", THEIRS, Need.PEERS),
+    Probe("threads"),
+    Probe("few-tenants"),
+    Probe("many-tenants"),
+    Probe("retries"),
+    Probe("shallow"),
+    Probe("fill", need=Need.LARGE, repeated=False),
+    Probe("deep", need=Need.LARGE),
+    Probe("same-process"),
+    Probe("other-process"),
+    Probe("light-load"),
+    Probe("idle"),
+    Probe("import", repeated=False),
+    Probe("disk", repeated=False),
+    Probe("memory", need=Need.LARGE, repeated=False),
+)
+
+_MEASURES: dict[str, Callable[[Conditions], Figures]] = {
+    "limits": limits.measure,
+    "submitting": submitting.measure,
+    "processing": processing.measure,
+    "threads": processing.measure_threaded,
+    "few-tenants": lanes.measure_few_tenants,
+    "many-tenants": lanes.measure_many_tenants,
+    "retries": lanes.measure_retries,
+    "shallow": lanes.measure_shallow,
+    "fill": lanes.fill_deep,
+    "deep": lanes.measure_deep,
+    "same-process": waking.measure_same_process,
+    "other-process": waking.measure_other_process,
+    "light-load": waking.measure_light_load,
+    "idle": waking.measure_idle,
+    "import": size.measure_import,
+    "disk": size.measure_disk,
+    "memory": size.measure_memory,
+}
+
+if __name__ == "__main__":
+    answer(_MEASURES, sys.argv[1:])

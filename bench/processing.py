@@ -1,0 +1,57 @@
+"""How fast one worker process works off what waits: no-op handlers, everything on.
+
+Counted from the start of the worker to the durable settlement of the last message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+from bench.load import Conditions, Figures
+from bench.subject import QUEUE, Tally, make_app, preload, working
+from redrive import Redrive
+
+_MESSAGES_A_SECOND = 10_000
+_THREADED_SHARE = 0.5
+
+
+def measure(conditions: Conditions) -> Figures:
+    """Processed a second by an `async def` handler."""
+    return {"process": asyncio.run(_measure(conditions, threaded=False))}
+
+
+def measure_threaded(conditions: Conditions) -> Figures:
+    """Processed a second by a `def` handler, which runs in threads."""
+    return {"process in threads": asyncio.run(_measure(conditions, threaded=True))}
+
+
+async def _measure(conditions: Conditions, *, threaded: bool) -> float:
+    file = conditions.folder / "process.db"
+    count = round(_MESSAGES_A_SECOND * conditions.seconds * (_THREADED_SHARE if threaded else 1))
+    await preload(file, count)
+    return await _process(file, count, threaded=threaded)
+
+
+async def _process(file: Path, count: int, *, threaded: bool) -> float:
+    app = make_app(file)
+    _register(app, threaded=threaded)
+    tally = Tally(count)
+    app.telemetry.add(tally)
+    async with app:
+        began_s = time.perf_counter()
+        async with working(app):
+            await tally.reached()
+    return count / (tally.ended_s - began_s)
+
+
+def _register(app: Redrive, *, threaded: bool) -> None:
+    def handle_in_thread(payload: dict[str, Any]) -> None:
+        return None
+
+    async def handle(payload: dict[str, Any]) -> None:
+        return None
+
+    app.handler(QUEUE)(handle_in_thread if threaded else handle)

@@ -1,0 +1,96 @@
+"""Runs probes, each in a process of its own and in a folder of its own, and keeps what they answer.
+
+Rounds go over all probes again and again, so that what is compared was measured minutes apart at most. A
+probe that fails leaves no figure: its goals are then not shown, and the run says so.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.load import Figures
+from bench.probes import OURS, Probe
+
+_ROOT = Path(__file__).resolve().parent.parent
+_PATIENCE_S = 900.0
+
+
+@dataclass(slots=True)
+class Results:
+    """Every figure of every round, and the probes that failed."""
+
+    rounds: dict[str, list[float]] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+
+    def add(self, figures: Figures) -> None:
+        for name, value in figures.items():
+            self.rounds.setdefault(name, []).append(value)
+
+    def medians(self) -> Mapping[str, float]:
+        return {name: statistics.median(values) for name, values in self.rounds.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How probes are run: where, how long each, and by which interpreter the peers' are."""
+
+    folder: Path
+    seconds: float
+    peers: Path | None
+
+    def run(self, probes: Sequence[Probe], rounds: int) -> Results:
+        """All probes, round by round."""
+        results = Results()
+        for number in range(rounds):
+            for probe in probes:
+                if probe.repeated or number == 0:
+                    _tell(f"round {number + 1} of {rounds}: {probe.name}")
+                    self._measure(probe, results)
+        return results
+
+    def _measure(self, probe: Probe, results: Results) -> None:
+        own, shared = self.folder / probe.name, self.folder / "shared"
+        own.mkdir()
+        shared.mkdir(exist_ok=True)
+        python = sys.executable if probe.module == OURS else str(self.peers)
+        command = [python, "-m", probe.module, probe.name, str(own), str(shared), str(self.seconds)]
+        began_s = time.monotonic()
+        try:
+            results.add(_ask(command))
+        except (subprocess.SubprocessError, ValueError) as error:
+            results.failed.append(probe.name)
+            _tell(f"{probe.name} failed: {_why(error)}")
+        else:
+            _tell(f"{probe.name} took {time.monotonic() - began_s:.0f} s")
+        finally:
+            shutil.rmtree(own)
+
+
+def _ask(command: Sequence[str]) -> Figures:
+    done = subprocess.run(
+        command,
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        timeout=_PATIENCE_S,
+        check=True,
+    )
+    figures: Figures = json.loads(done.stdout)
+    return figures
+
+
+def _why(error: Exception) -> str:
+    said = error.stderr if isinstance(error, subprocess.CalledProcessError) else ""
+    return (said.strip().splitlines() or [str(error)])[-1]
+
+
+def _tell(text: str) -> None:
+    print(f"bench: {text}", file=sys.stderr, flush=True)

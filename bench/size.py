@@ -1,0 +1,89 @@
+"""How large things are: the import, a worker's memory, a message and a dead letter on disk.
+
+Bytes on disk are the growth of the closed file, free pages included, divided by the messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from bench.lanes import DEEP_FILE
+from bench.load import Conditions, Figures
+from bench.subject import QUEUE, Tally, make_app, preload, working
+from redrive import Permanent, RetryPolicy, Temporary
+
+MESSAGES = 20_000
+_IMPORTS = 7
+_WORKED = 20_000
+_TIMED_IMPORT = "import time; began = time.perf_counter(); import redrive; print(time.perf_counter() - began)"
+
+
+def measure_import(conditions: Conditions) -> Figures:
+    """Milliseconds of `import redrive` in a fresh interpreter, the best of 7."""
+    return {"import": 1000 * min(_import_s() for _ in range(_IMPORTS))}
+
+
+def measure_memory(conditions: Conditions) -> Figures:
+    """Peak resident megabytes of a worker that works on a deep queue."""
+    asyncio.run(_work(conditions.shared / DEEP_FILE, _WORKED))
+    status = Path("/proc/self/status").read_text("ascii")
+    found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.M)
+    assert found is not None, "Linux names the peak VmHWM"
+    return {"worker memory": int(found[1]) / 1000}
+
+
+def measure_disk(conditions: Conditions) -> Figures:
+    """Bytes a pending message, and a dead letter with one and with five failures."""
+    folder = conditions.folder
+    asyncio.run(preload(folder / "empty.db", 0))
+    empty = _size(folder / "empty.db")
+    figures = {}
+    for name, attempts in (("pending", 0), ("dead at once", 1), ("dead after 5", 5)):
+        file = folder / f"disk{attempts}.db"
+        asyncio.run(preload(file, MESSAGES))
+        if attempts:
+            asyncio.run(_kill(file, attempts))
+        figures[f"bytes {name}"] = (_size(file) - empty) / MESSAGES
+    return figures
+
+
+def _import_s() -> float:
+    command = [sys.executable, "-c", _TIMED_IMPORT]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+async def _work(file: Path, count: int) -> None:
+    async def handle(payload: dict[str, Any]) -> None:
+        return None
+
+    app, tally = make_app(file), Tally(count)
+    app.handler(QUEUE)(handle)
+    app.telemetry.add(tally)
+    async with app, working(app):
+        await tally.reached()
+
+
+async def _kill(file: Path, attempts: int) -> None:
+    """Make dead letters of all that waits, with so many failures each."""
+
+    async def handle(payload: dict[str, Any]) -> None:
+        if attempts == 1:
+            raise Permanent("550 5.1.1 no such user here", code="550")
+        raise Temporary("451 4.3.0 try again later", code="451")
+
+    logging.getLogger("redrive").setLevel(logging.CRITICAL)
+    app, tally = make_app(file), Tally(MESSAGES)
+    app.handler(QUEUE, retry=RetryPolicy(attempts=attempts, base_s=0.001, cap_s=0.001))(handle)
+    app.telemetry.add(tally)
+    async with app, working(app):
+        await tally.reached()
+
+
+def _size(file: Path) -> int:
+    return sum(part.stat().st_size for part in (file, file.with_name(f"{file.name}-wal")) if part.exists())

@@ -1,0 +1,52 @@
+"""`redrive backup`: a copy of the SQLite store while it is in use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from rich.text import Text
+
+from redrive.cli.problems import CommandError, Exit
+from redrive.cli.session import NO_FLAGS, Flags, session
+
+
+@runtime_checkable
+class _Copies(Protocol):
+    """A store that can copy itself into a file; no port, because a server has its own tools."""
+
+    async def backup(self, target: Path, progress: Callable[[int, int], None] | None) -> None: ...
+
+
+async def backup(file: Path, /, *, flags: Flags = NO_FLAGS) -> None:
+    """Copy the SQLite store into a new file, while workers go on.
+
+    Parameters
+    ----------
+    file
+        The new file; one that exists is refused.
+    """
+    async with session(flags) as current:
+        if not isinstance(current.store, _Copies):
+            raise CommandError(
+                "this store is a server and has its own backup: use its tools; redrive backup copies SQLite",
+                Exit.USAGE,
+            )
+        _check_target(file)
+        with current.output.progress(f"copying to {file.name}", None) as advance:
+            await current.store.backup(file, lambda copied, _: advance(copied))
+        size = _size(file)
+        document = {"file": str(file), "bytes": size}
+        current.output.answer(document, lambda: Text(f"{file}: {size:,} bytes"))
+
+
+def _check_target(file: Path) -> None:
+    if file.exists():
+        raise CommandError(f"{file} exists and is not overwritten: name a new file", Exit.USAGE)
+    if not file.absolute().parent.is_dir():
+        raise CommandError(f"the folder of {file} does not exist: make it first", Exit.USAGE)
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size

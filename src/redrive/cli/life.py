@@ -1,0 +1,123 @@
+"""One message's life as a page: what it is, what happened to it in order, and where it stands.
+
+Rows come from what the store keeps; an attempt that ended well or is still running has no record of its
+own, so the last row tells the state.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from redrive.cli.output import Output, name, words
+from redrive.cli.times import duration, moment, time_of_day
+from redrive.core.failure import Failure
+from redrive.core.letters import Account
+from redrive.core.lifecycle import State
+from redrive.core.redaction import printable, redact
+from redrive.office.wire import payload
+
+_STYLES = {State.DONE: "green", State.DEAD: "red", State.REMOVED: "yellow"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    at: int
+    what: str
+    detail: str = ""
+    style: str = ""
+
+
+def life(
+    output: Output, account: Account, why: str, now: int, *, body: bool, traceback: bool
+) -> RenderableType:
+    """The whole page."""
+    parts: list[RenderableType] = [_head(account, why, now), Text(), _steps(output, account)]
+    if traceback:
+        parts += _tracebacks(account.failures)
+    if body:
+        parts += [Text(), Text("body", "bold"), _body(account)]
+    return Group(*parts)
+
+
+def _head(account: Account, why: str, now: int) -> Table:
+    message, progress = account.message, account.progress
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True, style="dim")
+    grid.add_column(overflow="fold")
+    grid.add_row("id", name(message.id))
+    grid.add_row("queue", name(message.queue))
+    grid.add_row("tenant", name(message.tenant))
+    grid.add_row("state", Text(account.state.value, _STYLES.get(account.state, "")))
+    grid.add_row("why", words(why))
+    grid.add_row("attempts", _attempts(account))
+    if account.state is State.WAITING:
+        due = f", in {duration(progress.due_at - now)}" if progress.due_at > now else ", now"
+        grid.add_row("due", moment(progress.due_at) + due)
+        grid.add_row("expires", moment(progress.expires_at))
+    if account.lease_until_at is not None:
+        grid.add_row("leased until", moment(account.lease_until_at))
+    if message.dedupe is not None:
+        grid.add_row("dedupe", name(message.dedupe))
+    for header, value in message.headers.items():
+        grid.add_row("header", words(f"{header}={value}"))
+    return grid
+
+
+def _attempts(account: Account) -> str:
+    progress = account.progress
+    text = str(progress.attempts)
+    if progress.generation:
+        text += f" since re-drive {progress.generation}"
+    if progress.crashes:
+        text += f", {progress.crashes} worker{'s' if progress.crashes > 1 else ''} lost"
+    return text
+
+
+def _steps(output: Output, account: Account) -> Table:
+    table = output.table("at (UTC)", "after", "what", "reason", numbers=("after",), words=("reason",))
+    before_at: int | None = None
+    for step in sorted(_history(account), key=lambda step: step.at):
+        after = "" if before_at is None else duration(step.at - before_at)
+        table.add_row(time_of_day(step.at), after, Text(step.what, step.style), words(step.detail))
+        before_at = step.at
+    return table
+
+
+def _history(account: Account) -> Iterator[_Step]:
+    message = account.message
+    yield _Step(message.enqueued_at, "accepted", f"on {moment(message.enqueued_at)[:10]}")
+    for failure in account.failures:
+        code = f" [{failure.code}]" if failure.code else ""
+        yield _Step(
+            failure.at, f"attempt {failure.attempt} {failure.kind}", f"{failure.reason}{code}", "yellow"
+        )
+    for redriven in account.redrives:
+        yield _Step(redriven.at, "re-driven", f"by {redriven.actor}, came to: {redriven.result}", "cyan")
+    if account.removal is not None:
+        removal = account.removal
+        yield _Step(removal.at, "removed", f"by {removal.actor} ({removal.move})", "yellow")
+    elif account.finished_at is not None:
+        detail = (
+            f"dead letter: {account.reason}" if account.reason else f"by attempt {account.progress.attempts}"
+        )
+        yield _Step(account.finished_at, account.state.value, detail, _STYLES.get(account.state, ""))
+
+
+def _tracebacks(failures: tuple[Failure, ...]) -> Iterator[RenderableType]:
+    for failure in failures:
+        if failure.traceback is not None:
+            yield Text()
+            yield Text(f"traceback of attempt {failure.attempt}", "bold")
+            yield Text(redact(printable(failure.traceback)))
+
+
+def _body(account: Account) -> Text:
+    if not account.message.body:
+        return Text("gone: a message that has finished keeps no body")
+    return Text(json.dumps(payload(account.message.body), indent=2))

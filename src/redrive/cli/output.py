@@ -1,0 +1,133 @@
+"""What reaches the terminal. Everything stored is attacker's text: it is printed as text, never as markup
+or control sequences (S23), and reasons are redacted for people; --json carries them whole, escaped.
+
+Owns both streams: the answer goes to standard output, all else to standard error, silent under --json.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from redrive.cli.problems import CommandError, Exit
+from redrive.core.redaction import printable, redact
+
+_WIDTH_OFF_TERMINAL = 200
+_ROOMY = 100
+
+
+class Output:
+    """Where one command prints, as text or as JSON."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+        self.console = _console(sys.stdout)
+        self.notes = _console(sys.stderr)
+
+    def answer(self, document: Mapping[str, Any], render: Callable[[], RenderableType]) -> None:
+        """The command's answer, in the one form that was asked for."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(document) + "\n")
+        else:
+            self.console.print(render(), soft_wrap=not self.console.is_terminal)
+        sys.stdout.flush()
+
+    def note(self, message: str) -> None:
+        """A line for people, beside the answer."""
+        if not self.as_json:
+            self.notes.print(Text(clean(message)), soft_wrap=True)
+
+    def error(self, what: str, message: str, code: Exit, more: Mapping[str, Any]) -> None:
+        """Why the command failed."""
+        shown = redact(message)
+        if self.as_json:
+            body = {"what": what, "message": shown, **more, "exitCode": int(code)}
+            sys.stderr.write(json.dumps({"error": body}) + "\n")
+        else:
+            self.notes.print(Text.assemble(("error: ", "bold red"), clean(shown)), soft_wrap=True)
+
+    async def confirm(self, question: str, *, yes: bool) -> bool:
+        """Whether to go on. Without a terminal only --yes can say so."""
+        if yes:
+            return True
+        if self.as_json or not (sys.stdin.isatty() and self.notes.is_terminal):
+            raise CommandError(
+                f"{question} needs a confirmation, and there is nobody to ask: add --yes", Exit.USAGE
+            )
+        self.notes.print(Text(f"{clean(question)} [y/N] "), end="")
+        if (await _typed_line()).strip().lower() in ("y", "yes"):
+            return True
+        self.note("nothing was changed")
+        return False
+
+    @contextmanager
+    def progress(self, doing: str, total: int | None) -> Iterator[Callable[[int], None]]:
+        """A bar on standard error, for work that may be long."""
+        if self.as_json or not self.notes.is_terminal:
+            yield lambda count: None
+            return
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+        with Progress(*columns, console=self.notes, transient=True) as bar:
+            task = bar.add_task(doing, total=total)
+            yield lambda count: bar.update(task, completed=count)
+
+    def forsake(self) -> None:
+        """The reader has gone: nothing more can be printed, also not while Python ends."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+    @property
+    def roomy(self) -> bool:
+        return self.console.width >= _ROOMY
+
+    def table(self, *headers: str, numbers: tuple[str, ...] = (), words: tuple[str, ...] = ()) -> Table:
+        """A table without lines. Only the columns in `words` may fold; names are cut, numbers never."""
+        table = Table(box=None, padding=(0, 2 if self.roomy else 1, 0, 0), pad_edge=False)
+        for header in headers:
+            if header in numbers:
+                table.add_column(header, justify="right", no_wrap=True, min_width=len(header))
+            elif header in words:
+                table.add_column(header, overflow="fold", ratio=1)
+            else:
+                table.add_column(header, no_wrap=True, overflow="ellipsis", min_width=6)
+        return table
+
+
+def clean(value: object) -> str:
+    """Stored text on one line, without control sequences."""
+    return " ".join(printable(str(value)).split())
+
+
+def words(value: object, style: str = "") -> Text:
+    """Stored text as a cell: never markup, secrets and addresses masked."""
+    return Text(redact(clean(value)), style)
+
+
+def name(value: object, style: str = "") -> Text:
+    """A name or an id as a cell: never markup."""
+    return Text(clean(value), style)
+
+
+async def _typed_line() -> str:
+    """A line from the terminal, without blocking the loop: an interrupt must end the question."""
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+    return sys.stdin.readline()
+
+
+def _console(stream: TextIO) -> Console:
+    width = None if stream.isatty() else _WIDTH_OFF_TERMINAL
+    return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)

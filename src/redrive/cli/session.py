@@ -1,0 +1,120 @@
+"""What most commands need: the flags that choose a store, and that store, opened, with the office on it.
+
+A command that only reads never creates a database: a wrong folder must not look like an empty store.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cyclopts import Parameter
+
+from redrive.cli.output import Output
+from redrive.cli.problems import CommandError, Exit
+from redrive.config import Settings, load
+from redrive.core.ports import Store
+from redrive.office.audit import Actor
+from redrive.office.letters import Letters
+from redrive.office.messages import Messages
+from redrive.office.queues import Queues
+from redrive.wiring import make_store
+
+_SQLITE = "sqlite:///"
+_DLQ_ENDINGS = (":dlq", ".dlq")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flags:
+    """What every command takes. Flags win over the environment, which wins over redrive.toml."""
+
+    store: str | None = None
+    """The store, such as sqlite:///redrive.db or redis://localhost/0."""
+
+    data: Path | None = None
+    """The folder of the SQLite file."""
+
+    profile: str | None = None
+    """How retries are spaced: production, development or mta."""
+
+    config: Path | None = None
+    """Another file than redrive.toml."""
+
+    json: bool = False
+    """Print one JSON document."""
+
+    def settings(self, **more: object) -> Settings:
+        """The settings that these flags, and `more` of them, lead to."""
+        chosen = {"store": self.store, "data": self.data, "profile": self.profile, "config": self.config}
+        return load({**chosen, **more})
+
+
+NO_FLAGS = Flags()
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """An open store with the office's verbs, for the person at the terminal."""
+
+    output: Output
+    settings: Settings
+    store: Store
+    messages: Messages
+    letters: Letters
+    queues: Queues
+
+    async def known_queue(self, given: str) -> str:
+        """The queue of this name, or of this dead-letter queue's name; NOT_FOUND when there is none."""
+        names = await self.store.queue_names()
+        stripped = next((given.removesuffix(end) for end in _DLQ_ENDINGS if given.endswith(end)), given)
+        for candidate in (given, stripped):
+            if candidate in names:
+                return candidate
+        known = ", ".join(names[:10]) or "none yet"
+        raise CommandError(f"no queue {given!r} in this store; there is: {known}", Exit.NOT_FOUND)
+
+
+@asynccontextmanager
+async def session(flags: Flags) -> AsyncIterator[Session]:
+    """Open the store that exists, and close it."""
+    settings = flags.settings()
+    store = make_store(settings.store, settings.finished)
+    _refuse_missing(settings.store)
+    await store.open()
+    try:
+        actor = Actor(_who(), "cli")
+        yield Session(
+            Output(flags.json),
+            settings,
+            store,
+            Messages(store, actor),
+            Letters(store, actor, settings.policy),
+            Queues(store, actor),
+        )
+    finally:
+        await store.close()
+
+
+def _refuse_missing(url: str) -> None:
+    file = Path(url.removeprefix(_SQLITE)).absolute()
+    if url.startswith(_SQLITE) and not file.exists():
+        raise CommandError(
+            f"no store at {file} yet: start with `redrive up` or `redrive send`, "
+            "or name another with --store or --data",
+            Exit.UNREACHABLE,
+        )
+
+
+def _who() -> str:
+    """The account that runs this, from the system and not from a variable that anyone may set."""
+    try:
+        account = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        account = f"uid{os.getuid()}"
+    return f"{account}@{socket.gethostname()}"

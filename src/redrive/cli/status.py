@@ -1,0 +1,142 @@
+"""`redrive status`: what each queue holds and who serves it; with --lanes, each tenant of one queue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from redrive.cli.output import Output, name
+from redrive.cli.session import NO_FLAGS, Flags, Session, session
+from redrive.cli.times import age
+from redrive.core.lanes import Lane, LaneState
+from redrive.core.ports import PAGE, Description
+from redrive.office.queues import QueueStatus
+from redrive.office.wire import instant
+
+_LANES_SHOWN = 50
+
+
+async def status(*, lanes: str | None = None, flags: Flags = NO_FLAGS) -> None:
+    """Every queue: what waits, runs, is done and is dead, and who serves it.
+
+    Parameters
+    ----------
+    lanes
+        A queue whose tenants are shown too.
+    """
+    async with session(flags) as current:
+        described = await current.store.describe()
+        queues = await current.queues.status()
+        document: dict[str, Any] = {
+            "store": described.url,
+            "durability": described.durability.value,
+            "queues": [queue_document(one) for one in queues],
+        }
+        now = current.store.now()
+        parts: list[RenderableType] = [
+            store_line(described),
+            Text(),
+            queue_table(current.output, queues, now),
+        ]
+        if lanes is not None:
+            tenants = await _all_lanes(current, await current.known_queue(lanes))
+            document["lanes"] = [lane_document(lane) for lane in tenants]
+            parts += [Text(), _lane_table(current.output, tenants, now)]
+        current.output.answer(document, lambda: Group(*parts))
+
+
+def store_line(described: Description) -> Text:
+    """Where the messages are, and what "accepted" means there."""
+    durability = f"durability {described.durability}"
+    return Text.assemble(name(described.url), "  ", (durability, "green"), f": {described.meaning}")
+
+
+def queue_document(status: QueueStatus) -> dict[str, Any]:
+    """A queue with the names of R24."""
+    counts = status.counts
+    return {
+        "queue": counts.queue,
+        "state": counts.state.value,
+        "pending": counts.pending,
+        "scheduled": counts.scheduled,
+        "retryScheduled": counts.retry_scheduled,
+        "processing": counts.processing,
+        "published": counts.published,
+        "dlq": counts.dlq,
+        "failed": 0,
+        "suspects": counts.suspects,
+        "oldestDueAt": instant(counts.oldest_due_at),
+        "workers": status.workers,
+        "noHandler": status.no_handler,
+    }
+
+
+def lane_document(lane: Lane) -> dict[str, Any]:
+    """A tenant with the names of R17."""
+    return {
+        "companyId": lane.tenant,
+        "queue": lane.queue,
+        "state": lane.state.value,
+        "lastProcessedAt": instant(lane.last_served_at),
+        "roundsWithoutProcessing": lane.rounds_waited,
+        "currentPriority": lane.priority,
+        "totalProcessed": lane.done,
+        "consecutiveBatchCount": lane.consecutive,
+        "waiting": lane.waiting,
+        "inFlight": lane.in_flight,
+        "dead": lane.dead,
+        "weight": lane.weight,
+        "cap": lane.cap,
+    }
+
+
+def queue_table(output: Output, queues: list[QueueStatus], now: int) -> RenderableType:
+    """The queues as people read them."""
+    if not queues:
+        return Text("no queue yet: redrive send QUEUE JSON makes one")
+    numbers = ("pending", "scheduled", "retrying", "processing", "done", "dead", "oldest")
+    table = output.table("queue", *numbers, "served by", numbers=numbers)
+    for one in queues:
+        counts = one.counts
+        table.add_row(
+            name(counts.queue),
+            str(counts.pending),
+            str(counts.scheduled),
+            str(counts.retry_scheduled),
+            str(counts.processing),
+            str(counts.published),
+            Text(str(counts.dlq), "red" if counts.dlq else ""),
+            age(counts.oldest_due_at, now),
+            _served_by(one),
+        )
+    return table
+
+
+def _served_by(status: QueueStatus) -> Text:
+    if status.counts.state is not LaneState.RUNNING:
+        return Text(status.counts.state.value, "yellow")
+    if status.no_handler:
+        return Text("no handler", "red")
+    return Text(f"{status.workers} worker{'' if status.workers == 1 else 's'}")
+
+
+async def _all_lanes(current: Session, queue: str) -> list[Lane]:
+    found: list[Lane] = []
+    while page := await current.store.lanes(queue, after=found[-1].tenant if found else None, limit=PAGE):
+        found += page
+    return found
+
+
+def _lane_table(output: Output, lanes: list[Lane], now: int) -> Table:
+    numbers = ("waiting", "running", "done", "dead", "weight", "rounds", "priority", "last run")
+    table = output.table("tenant", *numbers, "state", numbers=numbers)
+    for lane in lanes[:_LANES_SHOWN]:
+        counts = (lane.waiting, lane.in_flight, lane.done, lane.dead, lane.weight)
+        cells = (*map(str, counts), str(lane.rounds_waited), str(lane.priority))
+        table.add_row(name(lane.tenant), *cells, age(lane.last_served_at, now), lane.state.value)
+    if len(lanes) > _LANES_SHOWN:
+        table.caption = f"{len(lanes) - _LANES_SHOWN:,} more tenants: --json shows all"
+    return table

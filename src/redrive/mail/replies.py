@@ -1,0 +1,171 @@
+"""A mail server's answer taken apart, and what a judgement of it looks like.
+
+`Reply.parse` finds the code, the enhanced code, the stage and the error's name in whatever reached us: a
+bare SMTP reply of one or many lines, a log line around one, an SDK's error, an exception's text. Nothing
+is decided here: that is `rules`. Known weakness: a text may name several codes; the first credible one
+counts. Only the first part of a text is read, and every pattern is linear.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from redrive.core.failure import Kind, Scope
+from redrive.mail.wording import READ
+
+
+class Action(StrEnum):
+    """What to do about a reply."""
+
+    RETRY = "retry"
+    RETRY_SLOW = "retry_slow"
+    RETRY_ELSEWHERE = "retry_elsewhere"
+    SPLIT = "split"
+    FAIL_RECIPIENT = "fail_recipient"
+    FAIL_MESSAGE = "fail_message"
+    HOLD = "hold"
+    UNCERTAIN = "uncertain"
+
+    @property
+    def kind(self) -> Kind:
+        """The action in the words of R7."""
+        if self is Action.UNCERTAIN:
+            return Kind.UNCERTAIN
+        permanent = self in (Action.FAIL_RECIPIENT, Action.FAIL_MESSAGE, Action.HOLD)
+        return Kind.PERMANENT if permanent else Kind.TEMPORARY
+
+
+class Stage(StrEnum):
+    """Where in the dialogue the reply came. FINAL is after the final dot."""
+
+    CONNECT = "connect"
+    GREETING = "greeting"
+    EHLO = "ehlo"
+    STARTTLS = "starttls"
+    AUTH = "auth"
+    MAIL = "mail"
+    RCPT = "rcpt"
+    DATA = "data"
+    FINAL = "final"
+    QUIT = "quit"
+
+
+class Severity(StrEnum):
+    """What the codes alone say. A 4 in either code is temporary, whatever the other says."""
+
+    TEMPORARY = "temporary"
+    PERMANENT = "permanent"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What to do, about what, by which rule. After `tries` tries without success the action is `then`.
+
+    `suppress`: the address is a candidate for suppression once the recipient has failed.
+    """
+
+    action: Action
+    scope: Scope
+    rule: str
+    why: str
+    retry_after_s: float | None = None
+    alert: bool = False
+    tries: int | None = None
+    then: Action | None = None
+    suppress: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """Temporary, permanent or uncertain."""
+        return self.action.kind
+
+
+_LINE = re.compile(r"(?:^|(?<=[\s|]))([245]\d\d)-(?:[245]\.\d{1,3}\.\d{1,3}(?=\s))?", re.M)
+_CODE = re.compile(
+    r"(?:^\W{0,3}|[;:'\"(\[] {0,2}|\b(?:said|code|error|status|reply|response|returned|smtp|esmtp),? {1,2})"
+    r"([245][0-7]\d)(?=$|[-\s,.:;)\]\"'#])(?!\.\d)",
+    re.I,
+)
+_CODE_BEFORE_ENHANCED = re.compile(r"(?<![\d.])([245][0-7]\d)[-\s,\"'(#]{1,4}[245]\.[0-7]\.\d{1,3}(?![\d.]\d)")
+_ENHANCED = re.compile(r"(?<![\d.])([245]\.[0-7]\.\d{1,3})(?!\d|\.\d)")
+_NAME = re.compile(
+    r"^\W{0,3}(?:[a-z_]{1,40}\.){0,5}([A-Z][A-Za-z]{2,80})(?=\W|$)|\(([A-Z][A-Za-z]{3,80})\) when calling"
+)
+_STAGE = re.compile(
+    r"(?:in reply to|after)(?: the| pipelined)? (end of data|[a-z]{4,8})|refused to (talk) to me", re.I
+)
+_STAGES = {
+    "connect": Stage.CONNECT,
+    "initial": Stage.GREETING,
+    "talk": Stage.GREETING,
+    "ehlo": Stage.EHLO,
+    "helo": Stage.EHLO,
+    "starttls": Stage.STARTTLS,
+    "auth": Stage.AUTH,
+    "mail": Stage.MAIL,
+    "rcpt": Stage.RCPT,
+    "data": Stage.DATA,
+    "end of data": Stage.FINAL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer, or what stands for it. `name` is an exception's or an SDK error's name.
+
+    `attempts` counts this one; `reused`: the connection had carried a message before.
+    """
+
+    text: str
+    code: int | None = None
+    enhanced: str | None = None
+    stage: Stage | None = None
+    name: str | None = None
+    provider: str | None = None
+    reused: bool = False
+    attempts: int = 1
+
+    @classmethod
+    def parse(cls, text: str, *, stage: Stage | None = None) -> Reply:
+        """The reply that a text holds; what is not found stays None."""
+        text = text[:READ].strip()
+        code = _CODE_BEFORE_ENHANCED.search(text) if not _starts_with_code(text) else None
+        code = code or _CODE.search(text)
+        body = _LINE.sub(" ", text) if code else text
+        enhanced = _ENHANCED.search(text, code.end(1) if code else 0) or _ENHANCED.search(text)
+        return cls(
+            text=body,
+            code=int(code[1]) if code else None,
+            enhanced=enhanced[1] if enhanced else None,
+            stage=stage or _stage(text),
+            name=_name(text),
+        )
+
+    @property
+    def severity(self) -> Severity:
+        """Temporary when either code says so: a 4.x.x in a 5xx reply, a 5.x.x in a 4xx reply."""
+        digits = {str(self.code)[0] if self.code else "", self.enhanced[0] if self.enhanced else ""}
+        if "4" in digits:
+            return Severity.TEMPORARY
+        return Severity.PERMANENT if "5" in digits else Severity.NONE
+
+
+def _starts_with_code(text: str) -> bool:
+    return text[:3].isdecimal() and not text[3:4].isalnum()
+
+
+def _name(text: str) -> str | None:
+    found = _NAME.search(text)
+    name = (found[1] or found[2]) if found else None
+    if name is None:
+        return None
+    humps = sum(letter.isupper() for letter in name)
+    return name if 1 < humps < len(name) or name == "Throttling" else None
+
+
+def _stage(text: str) -> Stage | None:
+    found = _STAGE.search(text)
+    return _STAGES.get((found[1] or found[2]).lower()) if found else None

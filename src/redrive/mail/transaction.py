@@ -1,0 +1,109 @@
+"""One envelope's passage through a connection: what was sent of it, what was answered, to whom.
+
+A reply to RCPT belongs to its recipient; a reply to MAIL, DATA or the final dot to every recipient who
+had not been refused before (P67). `phase` is what the server was to answer next and `after_dot` is set
+before the final dot is written, so both can be read after a drop (P63). Never does I/O.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from redrive.mail.envelope import Envelope, stuffed
+from redrive.mail.reply_parser import ServerReply
+from redrive.mail.smtp_errors import Phase
+
+BLOCK = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class RecipientReply:
+    """What the server decided about one recipient, and at which phase."""
+
+    recipient: str
+    phase: Phase
+    reply: ServerReply
+
+    @property
+    def accepted(self) -> bool:
+        """The server took the message for this recipient: the only yes there is."""
+        return self.phase is Phase.FINAL and self.reply.code < 300
+
+
+class Transaction:
+    """The replies of one envelope as they come, and its content as it goes."""
+
+    __slots__ = ("_blocks", "_mail", "_outcome", "_recipients", "after_dot", "answered", "envelope", "left")
+
+    def __init__(self, envelope: Envelope) -> None:
+        self.envelope = envelope
+        self.after_dot = False
+        self.answered = False
+        self.left: deque[tuple[Phase, bytes]] = deque()
+        self._mail: ServerReply | None = None
+        self._recipients: list[ServerReply] = []
+        self._outcome: tuple[Phase, ServerReply] | None = None
+        self._blocks: tuple[bytes, int] | None = None
+
+    @property
+    def phase(self) -> Phase:
+        """What the server was to answer next. MAIL also before anything was answered."""
+        if self.after_dot:
+            return Phase.FINAL
+        if self._mail is None:
+            return Phase.MAIL
+        return Phase.RCPT if len(self._recipients) < len(self.envelope.recipients) else Phase.DATA
+
+    def take(self, phase: Phase, reply: ServerReply) -> None:
+        """Note the reply to one of its commands."""
+        self.answered = True
+        if phase is Phase.MAIL:
+            self._mail = reply
+        elif phase is Phase.RCPT:
+            self._recipients.append(reply)
+        elif phase is Phase.FINAL or reply.code >= 400:
+            self._outcome = (phase, reply)
+
+    @property
+    def begun(self) -> bool:
+        """The server accepted the sender."""
+        return self._mail is not None and self._mail.code < 300
+
+    @property
+    def wanted(self) -> bool:
+        """Some recipient was accepted, so there is someone to send the content to."""
+        return any(reply.code < 300 for reply in self._recipients)
+
+    @property
+    def decided(self) -> bool:
+        """Every recipient's fate is known, whatever may still be answered."""
+        if self._outcome is not None or (self._mail is not None and not self.begun):
+            return True
+        return len(self._recipients) == len(self.envelope.recipients) and not self.wanted
+
+    @property
+    def clean(self) -> bool:
+        """The server took it for every recipient: it has nothing left to forget."""
+        return len(self.replies()) == len(self._recipients) and all(
+            reply.accepted for reply in self.replies()
+        )
+
+    def replies(self) -> tuple[RecipientReply, ...]:
+        """What is known, in the order of the recipients; all of them once it is decided."""
+        if self._mail is not None and not self.begun:
+            return tuple(RecipientReply(name, Phase.MAIL, self._mail) for name in self.envelope.recipients)
+        known = []
+        for name, reply in zip(self.envelope.recipients, self._recipients, strict=False):
+            if reply.code >= 300:
+                known.append(RecipientReply(name, Phase.RCPT, reply))
+            elif self._outcome is not None:
+                known.append(RecipientReply(name, *self._outcome))
+        return tuple(known)
+
+    def next_block(self) -> tuple[bytes, bool]:
+        """The next part of the content, and whether it is the last; the final dot is not in it."""
+        content, sent = self._blocks or (stuffed(self.envelope.content), 0)
+        block = content[sent : sent + BLOCK]
+        self._blocks = (content, sent + BLOCK)
+        return block, sent + BLOCK >= len(content)

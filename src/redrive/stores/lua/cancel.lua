@@ -1,0 +1,19 @@
+#!lua flags=allow-oom
+-- cancel: waiting to removed; the body goes, the dedupe key is freed.
+-- Composed after: queue, placement, messages, history
+--
+-- KEYS 1     the queue's root
+-- ARGV 1     skew    ARGV 2  actor
+-- ARGV 3...  ids
+-- Returns    the ids that moved
+
+local moved = {}
+for _, id in ipairs(list_ids(3)) do
+  local progress = read_progress(id)
+  if progress and progress.state == 'waiting' then
+    cancel_waiting(id, progress, 'cancel', ARGV[2])
+    moved[#moved + 1] = id
+  end
+end
+place_touched()
+return moved

@@ -1,0 +1,9 @@
+#!lua flags=no-writes
+-- get_record: one record.
+-- Composed after: clock
+--
+-- KEYS 1  the kind's root
+-- ARGV 1  skew    ARGV 2  id
+-- Returns { version, document }, or nothing
+
+return read_record(ARGV[2]) or {}

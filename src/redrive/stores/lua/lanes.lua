@@ -1,0 +1,14 @@
+#!lua flags=no-writes
+-- lanes: a page of a queue's lanes by tenant name.
+-- Composed after: queue, placement, lane_row
+--
+-- KEYS 1  the queue's root
+-- ARGV 1  skew    ARGV 2  from after this tenant, empty for the first page    ARGV 3  limit
+-- Returns the rows as lane_row says
+
+local from = ARGV[2] == '' and '-' or '(' .. ARGV[2]
+local rows = {}
+for _, tenant in ipairs(redis.call('ZRANGE', root .. ':tenants', from, '+', 'BYLEX', 'LIMIT', 0, integer(3))) do
+  rows[#rows + 1] = lane_row(tenant)
+end
+return rows

@@ -1,0 +1,104 @@
+"""Lanes on Redis: counters as the scripts keep them, and the switches people may set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redrive.core.errors import ConfigurationError
+from redrive.core.lanes import Lane, LaneChange, LaneState
+from redrive.core.message import check_queue, check_tenant
+from redrive.core.ports import PAGE, QueueCounts
+from redrive.stores.redis.client import Client, whole_call
+
+
+class RedisLanes:
+    """core.ports.Lanes."""
+
+    _client: Client
+
+    @whole_call
+    async def queues(self) -> list[QueueCounts]:
+        counts = []
+        for queue in await self._client.queues():
+            row = await self._client.run("queues", self._client.queue_key(queue))
+            if row:
+                counts.append(_read_counts(queue, row))
+        return counts
+
+    async def lanes(self, queue: str, *, after: str | None = None, limit: int = PAGE) -> list[Lane]:
+        rows = await self._client.run("lanes", self._client.queue_key(queue), after or "", max(0, limit))
+        return [_read_lane(queue, row) for row in rows]
+
+    @whole_call
+    async def set_lane(self, queue: str, tenant: str, change: LaneChange) -> Lane:
+        _check_change(change)
+        await self._client.know_queue(check_queue(queue))
+        row = await self._client.run(
+            "set_lane",
+            self._client.queue_key(queue),
+            check_tenant(tenant),
+            change.state.value if change.state else "",
+            0 if change.weight is None else change.weight,
+            -1 if change.cap is None else change.cap,
+        )
+        return _read_lane(queue, row)
+
+    @whole_call
+    async def set_queue(self, queue: str, state: LaneState) -> None:
+        await self._client.know_queue(check_queue(queue))
+        await self._client.run("set_queue", self._client.queue_key(queue), state.value)
+
+
+def _check_change(change: LaneChange) -> None:
+    if change.weight is not None and change.weight < 1:
+        raise ConfigurationError(f"a lane's weight is 1 or more, not {change.weight}")
+    if change.cap is not None and change.cap < 0:
+        raise ConfigurationError(f"a lane's cap is 1 or more, or 0 to remove it, not {change.cap}")
+
+
+def _read_counts(queue: str, row: list[Any]) -> QueueCounts:
+    state, pending, scheduled, retry_scheduled, processing, published, dlq, suspects, oldest_due_at = row
+    return QueueCounts(
+        queue,
+        LaneState(state.decode()),
+        pending,
+        scheduled,
+        retry_scheduled,
+        processing,
+        published,
+        dlq,
+        suspects,
+        oldest_due_at if oldest_due_at >= 0 else None,
+    )
+
+
+def _read_lane(queue: str, row: list[Any]) -> Lane:
+    (
+        tenant,
+        state,
+        weight,
+        cap,
+        waiting,
+        in_flight,
+        dead,
+        done,
+        served,
+        last_served_at,
+        rounds,
+        consecutive,
+    ) = row
+    return Lane(
+        queue,
+        tenant.decode(),
+        LaneState(state.decode()),
+        weight,
+        cap if cap >= 0 else None,
+        waiting,
+        in_flight,
+        dead,
+        done,
+        served,
+        last_served_at if last_served_at >= 0 else None,
+        rounds,
+        consecutive,
+    )

@@ -1,0 +1,54 @@
+"""Outbox on Redis: one script call an append; the answer comes after the server has applied it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from redrive.core.errors import InvalidMessage
+from redrive.core.lifecycle import State
+from redrive.core.message import Entry
+from redrive.core.ports import APPEND_BYTES, APPEND_MESSAGES, Receipt, Status
+from redrive.stores.redis.client import Argument, Client, whole_call
+from redrive.stores.redis.packing import pack_entry
+
+
+class RedisOutbox:
+    """core.ports.Outbox."""
+
+    _client: Client
+
+    @whole_call
+    async def append(self, groups: Sequence[Sequence[Entry]]) -> list[list[Receipt]]:
+        entries = [entry for group in groups for entry in group]
+        if not entries:
+            return [[] for _ in groups]
+        queue = _check_call(entries)
+        arguments: list[Argument] = []
+        for number, group in enumerate(groups):
+            for entry in group:
+                arguments += [number, *pack_entry(entry)]
+        await self._client.know_queue(queue)
+        answers = await self._client.run("append", self._client.queue_key(queue), *arguments)
+        receipts = iter(_read_receipts(answers))
+        return [[next(receipts) for _ in group] for group in groups]
+
+
+def _check_call(entries: Sequence[Entry]) -> str:
+    queues = {entry.message.queue for entry in entries}
+    if len(queues) > 1:
+        raise InvalidMessage(f"one append is for one queue, not for {len(queues)}: append to each by itself")
+    size = sum(len(entry.message.body) for entry in entries)
+    if len(entries) > APPEND_MESSAGES or (size > APPEND_BYTES and len(entries) > 1):
+        raise InvalidMessage(
+            f"{len(entries)} messages of {size} bytes are too much for one append: at most "
+            f"{APPEND_MESSAGES} and {APPEND_BYTES} bytes, a larger one alone"
+        )
+    return queues.pop()
+
+
+def _read_receipts(answers: list[bytes]) -> list[Receipt]:
+    rows = zip(answers[0::3], answers[1::3], answers[2::3], strict=True)
+    return [
+        Receipt(first.decode(), State(state.decode()), Status(status.decode()))
+        for status, first, state in rows
+    ]

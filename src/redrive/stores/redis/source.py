@@ -1,0 +1,108 @@
+"""Source on Redis: claim, settle and extend as scripts; wait as a blocking read of hints (P5, P11).
+
+Settlements and leases of several queues are one script call a queue: a queue is the unit of atomicity.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import assert_never
+
+from redrive.core.message import Delivery, Lease
+from redrive.core.ports import Claim, Claimed
+from redrive.core.settings import FinishedSettings
+from redrive.core.verdict import Bury, Complete, Release, RetryAt, Settlement
+from redrive.stores.redis.client import Argument, Client, whole_call
+from redrive.stores.redis.packing import pack_failure, unpack_delivery
+
+
+class RedisSource:
+    """core.ports.Source."""
+
+    _client: Client
+    _finished: FinishedSettings
+
+    def now(self) -> int:
+        return self._client.now()
+
+    async def claim(self, claim: Claim) -> Claimed:
+        now, suspects, next_at, batch = await self._client.run(
+            "claim",
+            self._client.queue_key(claim.queue),
+            claim.token,
+            claim.limit,
+            to_ms(claim.lease_s),
+            claim.max_bytes,
+            claim.quantum,
+            claim.rate.count if claim.rate else 0,
+            to_ms(claim.rate.period_s) if claim.rate else 0,
+            int(claim.alone),
+        )
+        self._client.learn_now(now)
+        deliveries = read_batch(claim.queue, claim.token, batch)
+        return Claimed(tuple(deliveries), bool(suspects), next_at if next_at >= 0 else None)
+
+    @whole_call
+    async def settle(self, settlements: Sequence[Settlement]) -> AbstractSet[str]:
+        by_queue: defaultdict[str, list[Argument]] = defaultdict(list)
+        for settlement in settlements:
+            by_queue[settlement.delivery.message.queue] += _pack_settlement(settlement)
+        refused: set[str] = set()
+        for queue, arguments in by_queue.items():
+            dedupe_ms, keep = to_ms(self._finished.dedupe_s), int(self._finished.keep != 0)
+            answer = await self._client.run(
+                "settle", self._client.queue_key(queue), dedupe_ms, keep, *arguments
+            )
+            refused.update(one.decode() for one in answer)
+        return refused
+
+    @whole_call
+    async def extend(self, leases: Sequence[Lease], lease_s: float) -> AbstractSet[str]:
+        by_queue: defaultdict[str, list[str]] = defaultdict(list)
+        for lease in leases:
+            by_queue[lease.queue].append(lease.token)
+        lost: set[str] = set()
+        for queue, tokens in by_queue.items():
+            answer = await self._client.run("extend", self._client.queue_key(queue), to_ms(lease_s), *tokens)
+            lost.update(token.decode() for token in answer)
+        return lost
+
+    @whole_call
+    async def wait(self, queues: Sequence[str], timeout_s: float) -> None:
+        timeout_ms = to_ms(timeout_s)
+        roots = [self._client.queue_key(queue) for queue in queues]
+        for root in roots:
+            timer_ms = await self._client.run("wait", root)
+            if timer_ms >= 0:
+                timeout_ms = min(timeout_ms, timer_ms)
+        if timeout_ms > 0 and roots:
+            await self._client.pop_hint([f"{root}:hint" for root in roots], timeout_ms / 1000)
+
+
+def to_ms(seconds: float) -> int:
+    """Whole milliseconds."""
+    return round(seconds * 1000)
+
+
+def read_batch(queue: str, token: str, batch: list[bytes]) -> list[Delivery]:
+    """The deliveries that leases.held answered, in hand-out order."""
+    lease = Lease(queue, token, int(batch[0]))
+    rows = zip(batch[1::3], batch[2::3], batch[3::3], strict=True)
+    return [unpack_delivery(lease, *row) for row in rows]
+
+
+def _pack_settlement(settlement: Settlement) -> list[Argument]:
+    delivery, verdict = settlement.delivery, settlement.verdict
+    head: list[Argument] = [delivery.message.id, delivery.lease.token]
+    match verdict:
+        case Complete():
+            return [*head, "complete", 0, "", "", *pack_failure(None)]
+        case RetryAt(due_at=due_at, failure=failure):
+            return [*head, "retry", due_at, "", "", *pack_failure(failure)]
+        case Release(due_at=due_at, failure=lost):
+            return [*head, "release", due_at, "", "", *pack_failure(lost)]
+        case Bury(reason=reason, failure=failure):
+            return [*head, "bury", 0, reason.value, failure.fingerprint, *pack_failure(failure)]
+    assert_never(verdict)

@@ -1,0 +1,52 @@
+-- Lanes and queues: reading and writing the rows that a LaneBook keeps during one step. Counters are written as
+-- they are afterwards, not as differences: the writer holds the file's turn, so nobody came between.
+
+-- name: queue
+select queue, name, state, next_turn, round, round_ends, window_began_at, window_used from queues where name = ?
+
+-- name: queue_by_number
+select queue, name, state, next_turn, round, round_ends, window_began_at, window_used from queues where queue = ?
+
+-- name: create_queue
+insert into queues (name) values (?)
+
+-- name: write_queue
+update queues set state = ?, next_turn = ?, round = ?, round_ends = ?, window_began_at = ?, window_used = ?
+where queue = ?
+
+-- name: lane
+select lane, tenant, state, weight, cap, turn, wake_at, waiting_main, waiting_bulk, waiting_redrive, suspects,
+  in_flight, dead, done, served, last_served_at, last_round, consecutive, last_track
+from lanes where lane = ?
+
+-- name: lane_of_tenant
+select lane from lanes where queue = ? and tenant = ?
+
+-- name: create_lane
+insert into lanes (queue, tenant) values (?, ?)
+
+-- name: ring
+select lane, tenant, state, weight, cap, turn, wake_at, waiting_main, waiting_bulk, waiting_redrive, suspects,
+  in_flight, dead, done, served, last_served_at, last_round, consecutive, last_track
+from lanes indexed by ring where queue = ? and turn is not null order by turn limit ?
+
+-- name: timers
+select lane, tenant, state, weight, cap, turn, wake_at, waiting_main, waiting_bulk, waiting_redrive, suspects,
+  in_flight, dead, done, served, last_served_at, last_round, consecutive, last_track
+from lanes indexed by timer where queue = ? and wake_at <= ? order by wake_at limit ?
+
+-- name: next_due
+select min(due_at) from messages indexed by due
+where lane = ? and track = ? and state = 'waiting' and crashes = 0
+
+-- Apart from write_place, because an index is rewritten whenever its column is named, changed or not.
+-- name: write_counters
+update lanes set waiting_main = ?, waiting_bulk = ?, waiting_redrive = ?, suspects = ?, in_flight = ?, dead = ?,
+  done = ?, served = ?, last_served_at = ?, last_round = ?, consecutive = ?, last_track = ?
+where lane = ?
+
+-- name: write_place
+update lanes set turn = ?, wake_at = ? where lane = ?
+
+-- name: write_switches
+update lanes set state = ?, weight = ?, cap = ? where lane = ?

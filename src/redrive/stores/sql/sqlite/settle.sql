@@ -1,0 +1,50 @@
+-- Settle and extend: every change is guarded by id and lease (P13, P23); a row that does not come back was refused.
+-- A Release gives back the attempt that its claim counted; taking over an expired message counted none.
+
+-- name: lease_of_token
+select lease from leases where token = ?
+
+-- name: complete
+update messages set state = 'done', lease = null, lapse = null, finished_at = ?3 where id = ?1 and lease = ?2
+returning seq, id, lane, queue, generation, dedupe
+
+-- name: forget
+delete from messages where id = ?1 and lease = ?2
+returning seq, id, lane, queue, generation, dedupe
+
+-- name: retry
+update messages set state = 'waiting', lease = null, lapse = null, due_at = ?3, crashes = 0
+where id = ?1 and lease = ?2
+returning seq, id, lane, queue, track
+
+-- name: release
+update messages set state = 'waiting', due_at = ?3, lease = null, lapse = null, crashes = crashes + ?4,
+  attempts = max(0, attempts - (lapse is not 'expired'))
+where id = ?1 and lease = ?2
+returning seq, id, lane, queue, track, crashes
+
+-- name: bury
+update messages set state = 'dead', lease = null, lapse = null, died_at = ?3, reason = ?4, fingerprint = ?5
+where id = ?1 and lease = ?2
+returning seq, id, lane, queue, generation
+
+-- name: remove_body
+delete from bodies where seq = ?
+
+-- name: remove_redrives
+delete from redrives where seq = ?
+
+-- name: end_key
+update dedupe set expires_at = ?4 where lane = ?1 and key = ?2 and id = ?3
+
+-- name: let_go
+update leases set held = held - ?2 where lease = ?1
+
+-- name: remove_empty_lease
+delete from leases where lease = ? and held <= 0
+
+-- name: redrive_result
+update redrives set result = ?3 where seq = ?1 and generation = ?2
+
+-- name: extend
+update leases set until_at = ?2 where token = ?1 returning token

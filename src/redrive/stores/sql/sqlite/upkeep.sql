@@ -1,0 +1,54 @@
+-- Reclaim and cleanup, in pages. A lease that still runs is never touched (P22); nothing dead is ever removed.
+
+-- What reclaim would find, without writing.
+-- name: overdue
+select exists (select 1 from leases l join queues q using (queue) where q.name = ?1 and l.until_at <= ?2)
+  or exists (select 1 from queues q cross join messages m indexed by expiry on m.queue = q.queue
+    where q.name = ?1 and m.state = 'waiting' and m.expires_at <= ?2)
+
+-- name: ended_leases
+select lease, seqs from leases indexed by lease_end where queue = ? and until_at <= ? order by until_at limit ?
+
+-- name: still_held
+select m.seq from json_each(?1) j cross join messages m on m.seq = j.value
+where m.lease = ?2 and m.state = 'claimed' order by j.key limit ?3
+
+-- name: expired
+select seq, lane, track, crashes from messages indexed by expiry
+where queue = ? and state = 'waiting' and expires_at <= ? order by expires_at limit ?
+
+-- Taken over twice, an expired message is still an expired one: no attempt was counted for it.
+-- name: take_lost
+update messages set lease = ?2, lapse = coalesce(lapse, 'lost') where seq = ?1
+returning seq, id, lane, enqueued_at, ttl_s, first_track, dedupe, due_at, expires_at, attempts, crashes,
+  generation, operation, lapse
+
+-- name: take_expired
+update messages set state = 'claimed', lease = ?2, lapse = 'expired' where seq = ?1
+returning seq, id, lane, enqueued_at, ttl_s, first_track, dedupe, due_at, expires_at, attempts, crashes,
+  generation, operation, lapse
+
+-- name: finished_before
+select seq from messages indexed by finished
+where (state = 'done' or move in ('cancel', 'purge')) and finished_at < ? order by finished_at limit ?
+
+-- The newest record that is one too many; those up to it may go.
+-- name: first_beyond
+select finished_at, seq from messages indexed by finished
+where state = 'done' or move in ('cancel', 'purge') order by finished_at desc, seq desc limit 1 offset ?
+
+-- name: finished_beyond
+select seq from messages indexed by finished
+where (state = 'done' or move in ('cancel', 'purge')) and (finished_at, seq) <= (?, ?)
+order by finished_at, seq limit ?
+
+-- name: remove_message
+delete from messages where seq = ?
+
+-- name: remove_keys
+delete from dedupe where (lane, key) in
+  (select lane, key from dedupe indexed by dedupe_end where expires_at <= ? order by expires_at limit ?)
+
+-- name: remove_records
+delete from records where (kind, id) in
+  (select kind, id from records indexed by record_end where expires_at <= ? order by expires_at limit ?)

@@ -1,0 +1,217 @@
+"""The SQLite store: one file, any number of processes on one machine, every port of `core.ports`.
+
+This is the face: each verb's work stands in the file of its name. Writes go through the one Writer, reads
+through a connection of their own. Opened once, used from one event loop, closed once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from redrive.core.errors import StoreError
+from redrive.core.lanes import Lane, LaneChange, LaneState
+from redrive.core.letters import Account, DeadLetter, LetterPage
+from redrive.core.message import Delivery, Entry, Lease
+from redrive.core.ports import (
+    PAGE,
+    Claim,
+    Claimed,
+    Cleanup,
+    Description,
+    Document,
+    Durability,
+    JournalRow,
+    QueueCounts,
+    Receipt,
+    Record,
+)
+from redrive.core.settings import FinishedSettings
+from redrive.core.verdict import Settlement
+from redrive.stores.sqlite import append, claim, counts, ledger, moves, records, settle, upkeep
+from redrive.stores.sqlite.backup import Progress, copy_file
+from redrive.stores.sqlite.connection import translated
+from redrive.stores.sqlite.workings import Workings
+from redrive.stores.sqlite.writer import Operation
+
+__all__ = ["SqliteStore"]
+
+T = TypeVar("T")
+
+
+class SqliteStore:
+    """A store in one SQLite file."""
+
+    def __init__(self, path: str | Path, *, finished: FinishedSettings | None = None) -> None:
+        self.path = Path(path)
+        self.skew_ms = 0
+        self._finished = finished or FinishedSettings()
+        self._opened: Workings | None = None
+
+    async def open(self) -> None:
+        with translated(self.path):
+            self._opened = await Workings.of(self.path, self.now)
+
+    async def close(self) -> None:
+        if self._opened is not None:
+            opened, self._opened = self._opened, None
+            with translated(self.path):
+                await opened.close()
+
+    def twin(self) -> SqliteStore:
+        twin = SqliteStore(self.path, finished=self._finished)
+        twin.skew_ms = self.skew_ms
+        return twin
+
+    async def describe(self) -> Description:
+        self._workings()
+        return Description(
+            f"sqlite:///{self.path}",
+            Durability.A,
+            "accepted means on disk: every commit is synced before it is answered",
+        )
+
+    async def backup(self, target: Path, progress: Progress | None = None) -> None:
+        """Copy the live store into a new file; `progress` hears of pages done and pages in all."""
+        with translated(target):
+            await copy_file(self.path, target, progress)
+
+    def now(self) -> int:
+        return time.time_ns() // 1_000_000 + self.skew_ms
+
+    async def append(self, groups: Sequence[Sequence[Entry]]) -> list[list[Receipt]]:
+        entries = append.check_entries(groups)
+        if not entries:
+            return [[] for _ in groups]
+        return await self._write(lambda step: append.append(step, groups, entries))
+
+    async def claim(self, asked: Claim) -> Claimed:
+        idle = self._read(lambda db: self._peek(db, asked))
+        if idle is not None:
+            return idle
+        return await self._write(lambda step: claim.claim(step, asked), drains=True)
+
+    async def settle(self, settlements: Sequence[Settlement]) -> AbstractSet[str]:
+        if not settlements:
+            return set()
+        return await self._write(lambda step: settle.settle(step, settlements, self._finished), drains=True)
+
+    async def extend(self, leases: Sequence[Lease], lease_s: float) -> AbstractSet[str]:
+        if not leases:
+            return set()
+        return await self._write(lambda step: settle.extend(step, leases, lease_s), drains=True)
+
+    async def wait(self, queues: Sequence[str], timeout_s: float) -> None:
+        with translated(self.path):
+            await self._workings().waiting.wait(queues, timeout_s)
+
+    async def queue_names(self) -> list[str]:
+        return self._read(counts.queue_names)
+
+    async def reclaim(self, queue: str, token: str, lease_s: float, limit: int) -> list[Delivery]:
+        now = self.now()
+        if not self._read(lambda db: upkeep.overdue(db, queue, now) or claim.holds(db, token)):
+            return []
+        return await self._write(lambda step: upkeep.reclaim(step, queue, token, lease_s, limit), drains=True)
+
+    async def cleanup(self, cleanup: Cleanup) -> int:
+        return await self._write(lambda step: upkeep.cleanup(step, cleanup), drains=True)
+
+    async def get(self, message_id: str) -> Account | None:
+        return self._read(lambda db: ledger.get(db, message_id))
+
+    async def letters(self, queue: str | None, *, after: str | None = None, limit: int = PAGE) -> LetterPage:
+        return self._read(lambda db: ledger.letters(db, queue, after, limit))
+
+    async def bury(self, letters: Sequence[DeadLetter]) -> AbstractSet[str]:
+        return await self._write(lambda step: moves.bury(step, letters))
+
+    async def redrive(
+        self, queue: str, ids: Sequence[str], *, actor: str, operation: str | None = None
+    ) -> AbstractSet[str]:
+        return await self._write(lambda step: moves.redrive(step, queue, ids, actor, operation))
+
+    async def discard(self, queue: str, ids: Sequence[str], *, actor: str) -> AbstractSet[str]:
+        return await self._write(lambda step: moves.discard(step, queue, ids, actor), drains=True)
+
+    async def cancel(self, queue: str, ids: Sequence[str], *, actor: str) -> AbstractSet[str]:
+        return await self._write(lambda step: moves.cancel(step, queue, ids, actor), drains=True)
+
+    async def purge(self, queue: str, *, actor: str, limit: int = PAGE) -> int:
+        return await self._write(lambda step: moves.purge(step, queue, actor, limit), drains=True)
+
+    async def run_now(self, queue: str, ids: Sequence[str]) -> AbstractSet[str]:
+        return await self._write(lambda step: moves.run_now(step, queue, ids), drains=True)
+
+    async def queues(self) -> list[QueueCounts]:
+        return self._read(lambda db: counts.queues(db, self.now()))
+
+    async def lanes(self, queue: str, *, after: str | None = None, limit: int = PAGE) -> list[Lane]:
+        return self._read(lambda db: counts.lanes(db, queue, after, limit))
+
+    async def lane(self, queue: str, tenant: str) -> Lane | None:
+        return self._read(lambda db: counts.lane(db, queue, tenant))
+
+    async def set_lane(self, queue: str, tenant: str, change: LaneChange) -> Lane:
+        return await self._write(lambda step: counts.set_lane(step, queue, tenant, change), drains=True)
+
+    async def set_queue(self, queue: str, state: LaneState) -> None:
+        await self._write(lambda step: counts.set_queue(step, queue, state), drains=True)
+
+    async def get_record(self, kind: str, record_id: str) -> Record | None:
+        return self._read(lambda db: records.get_record(db, kind, record_id, self.now()))
+
+    async def put_record(
+        self,
+        kind: str,
+        record_id: str,
+        document: Document,
+        *,
+        expected: int | None,
+        ttl_s: float | None = None,
+    ) -> int:
+        text = records.encode_document(document)
+        return await self._write(
+            lambda step: records.put_record(step, kind, record_id, text, expected, ttl_s)
+        )
+
+    async def list_records(self, kind: str, *, after: str | None = None, limit: int = PAGE) -> list[Record]:
+        return self._read(lambda db: records.list_records(db, kind, after, limit, self.now()))
+
+    async def delete_record(self, kind: str, record_id: str, *, expected: int | None) -> bool:
+        return await self._write(
+            lambda step: records.delete_record(step, kind, record_id, expected), drains=True
+        )
+
+    async def write_journal(self, name: str, document: Document, *, expected_head: int | None = None) -> int:
+        text = records.encode_document(document)
+        return await self._write(lambda step: records.write_journal(step, name, text, expected_head))
+
+    async def read_journal(self, name: str, *, after: int = 0, limit: int = PAGE) -> list[JournalRow]:
+        return self._read(lambda db: records.read_journal(db, name, after, limit))
+
+    def _peek(self, db: apsw.Connection, asked: Claim) -> Claimed | None:
+        """The answer to a claim that finds nothing; None when it has to look properly."""
+        self._workings().waiting.claiming(asked.queue)
+        now, seen = self.now(), claim.peek(db, asked.queue)
+        wanted = seen.has_suspect(now) if asked.alone else seen.has_work(now)
+        if wanted or claim.holds(db, asked.token):
+            return None
+        return Claimed((), seen.has_suspect(now), seen.next_at(now))
+
+    def _read(self, work: Callable[[apsw.Connection], T]) -> T:
+        with translated(self.path):
+            return work(self._workings().reader)
+
+    async def _write(self, operation: Operation[T], *, drains: bool = False) -> T:
+        return await self._workings().writer.run(operation, drains=drains)
+
+    def _workings(self) -> Workings:
+        if self._opened is None:
+            raise StoreError(f"{self.path} is not open: call open() first, and nothing after close()")
+        return self._opened

@@ -1,0 +1,158 @@
+"""Append: deduplicate and enqueue, each group all or nothing.
+
+First every entry is judged against what the file holds and what this call has taken so far; then the accepted
+ones are written, in a handful of statements for the whole call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+import msgspec
+
+from redrive.core.errors import InvalidMessage
+from redrive.core.lifecycle import State
+from redrive.core.message import Entry
+from redrive.core.ports import APPEND_BYTES, APPEND_MESSAGES, Receipt, Status
+from redrive.stores.sqlite.connection import DIALECT
+from redrive.stores.sqlite.lanes import LaneBook
+from redrive.stores.sqlite.rows import encode_headers
+from redrive.stores.sqlite.writer import Step
+from redrive.stores.statements import load_sql
+
+SQL = load_sql(DIALECT, "append")
+
+Key = tuple[str, str]
+Holder = tuple[str, bytes]
+
+_encode = msgspec.json.Encoder().encode
+
+
+def body_hash(body: bytes) -> bytes:
+    """What a dedupe key remembers of a body."""
+    return blake2b(body, digest_size=16).digest()
+
+
+def check_entries(groups: Sequence[Sequence[Entry]]) -> list[Entry]:
+    """All entries, or InvalidMessage when they are too many, too large, or of several queues."""
+    entries = [entry for group in groups for entry in group]
+    if len(entries) > APPEND_MESSAGES:
+        raise InvalidMessage(
+            f"{len(entries)} messages in one append: at most {APPEND_MESSAGES}, send several"
+        )
+    if len(entries) > 1 and sum(len(entry.message.body) for entry in entries) > APPEND_BYTES:
+        raise InvalidMessage(f"the bodies of one append pass {APPEND_BYTES} bytes: send several")
+    if len({entry.message.queue for entry in entries}) > 1:
+        raise InvalidMessage("one append holds messages of several queues: send one for each queue")
+    return entries
+
+
+@dataclass(slots=True)
+class _Judge:
+    """What is known while entries are judged: ids with their state, keys with their holder."""
+
+    step: Step
+    book: LaneBook
+    states: dict[str, State]
+    keys: dict[Key, Holder | None] = field(default_factory=dict)
+
+    def holder(self, key: Key) -> Holder | None:
+        """Who has a dedupe key, in the file or earlier in this call."""
+        if key not in self.keys:
+            lane = self.book.tenant(key[0]).lane
+            row = self.step.db.execute(SQL["dedupe_holder"], (lane, key[1], self.step.now)).fetchone()
+            self.keys[key] = row
+        return self.keys[key]
+
+    def state(self, message_id: str) -> State:
+        """A holder's state. One whose record is gone was done: whatever else frees its key."""
+        if message_id not in self.states:
+            found = self.step.db.execute(SQL["state_of"], (message_id,)).get
+            self.states[message_id] = State(found) if found else State.DONE
+        return self.states[message_id]
+
+
+def append(step: Step, groups: Sequence[Sequence[Entry]], entries: Sequence[Entry]) -> list[list[Receipt]]:
+    """The step of `Outbox.append`; `entries` are those of all groups."""
+    book = LaneBook.named(step, entries[0].message.queue)
+    wanted = _encode([entry.message.id for entry in entries]).decode()
+    states = {row[0]: State(row[1]) for row in step.db.execute(SQL["known"], (wanted,))}
+    judge = _Judge(step, book, states)
+    accepted: list[Entry] = []
+    receipts = [_judge_group(judge, group, accepted) for group in groups]
+    if accepted:
+        _write(step, book, accepted)
+        book.close()
+    return receipts
+
+
+def _judge_group(judge: _Judge, group: Sequence[Entry], accepted: list[Entry]) -> list[Receipt]:
+    taken: list[Entry] = []
+    receipts: list[Receipt] = []
+    conflict = False
+    for entry in group:
+        receipt = _judge_entry(judge, entry, taken)
+        conflict = conflict or receipt.status is Status.CONFLICT
+        receipts.append(receipt)
+    if not conflict:
+        accepted += taken
+        return receipts
+    for entry in taken:
+        del judge.states[entry.message.id]
+        if entry.message.dedupe is not None:
+            judge.keys[entry.message.tenant, entry.message.dedupe] = None
+    return [
+        receipt
+        if receipt.status is Status.CONFLICT
+        else Receipt(entry.message.id, State.WAITING, Status.WITHHELD)
+        for entry, receipt in zip(group, receipts, strict=True)
+    ]
+
+
+def _judge_entry(judge: _Judge, entry: Entry, taken: list[Entry]) -> Receipt:
+    message = entry.message
+    known = judge.states.get(message.id)
+    if known is not None:
+        return Receipt(message.id, known, Status.ACCEPTED)
+    if message.dedupe is not None:
+        key, fresh = (message.tenant, message.dedupe), body_hash(message.body)
+        holder = judge.holder(key)
+        if holder is not None:
+            status = Status.DUPLICATE if holder[1] == fresh else Status.CONFLICT
+            return Receipt(holder[0], judge.state(holder[0]), status)
+        judge.keys[key] = (message.id, fresh)
+    judge.states[message.id] = State.WAITING
+    taken.append(entry)
+    return Receipt(message.id, State.WAITING, Status.ACCEPTED)
+
+
+def _write(step: Step, book: LaneBook, accepted: Sequence[Entry]) -> None:
+    queue, first = book.queue.queue, 1 + step.db.execute(SQL["last_seq"]).get
+    messages, bodies, keys = [], [], []
+    for seq, entry in enumerate(accepted, first):
+        message, lane = entry.message, book.tenant(entry.message.tenant)
+        track, dedupe, body = message.track.value, message.dedupe, message.body
+        lane.add(track, entry.due_at)
+        messages.append(
+            (
+                seq,
+                message.id,
+                queue,
+                lane.lane,
+                track,
+                entry.due_at,
+                entry.expires_at,
+                len(body),
+                message.enqueued_at,
+                message.ttl_s,
+                dedupe,
+            )
+        )
+        bodies.append((seq, encode_headers(message.headers), body))
+        if dedupe is not None:
+            keys.append((lane.lane, dedupe, message.id, body_hash(body)))
+    step.db.executemany(SQL["add_message"], messages)
+    step.db.executemany(SQL["add_body"], bodies)
+    step.db.executemany(SQL["take_key"], keys)

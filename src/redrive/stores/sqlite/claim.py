@@ -1,0 +1,190 @@
+"""Claim: hand out due messages fairly, under one lease (P1, P2).
+
+Lets `core.lanes.take_turns` choose from the lanes at the front of the ring, then moves what was chosen. Its cost
+depends on the batch, not on how much waits. Known weakness: finding a suspect passes over those of lanes that
+may not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import apsw
+import msgspec
+
+from redrive.core.lanes import LaneState, Turn, take_turns
+from redrive.core.limits import reserve
+from redrive.core.message import Delivery, Lease
+from redrive.core.ports import Claim, Claimed
+from redrive.stores.sqlite.connection import DIALECT
+from redrive.stores.sqlite.lanes import LaneBook, LaneRow, find_queue
+from redrive.stores.sqlite.ready import Line, Ready
+from redrive.stores.sqlite.rows import read_deliveries
+from redrive.stores.sqlite.writer import Step
+from redrive.stores.statements import load_sql
+
+SQL = load_sql(DIALECT, "claim")
+
+_WAKE = 200
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Peek:
+    """What a queue has, without writing: a lane in the ring, the next timer, the next suspect."""
+
+    ring: bool = False
+    wake_at: int | None = None
+    suspect_at: int | None = None
+
+    def has_work(self, now: int) -> bool:
+        return self.ring or (self.wake_at is not None and self.wake_at <= now)
+
+    def has_suspect(self, now: int) -> bool:
+        return self.suspect_at is not None and self.suspect_at <= now
+
+    def next_at(self, now: int) -> int | None:
+        """When more may be due; a suspect that is due already is told apart."""
+        if self.has_work(now):
+            return now
+        later = self.suspect_at if self.suspect_at is not None and self.suspect_at > now else None
+        return min((at for at in (self.wake_at, later) if at is not None), default=None)
+
+
+def peek(db: apsw.Connection, queue: str) -> Peek:
+    """What a claim would find; nothing in a queue that is paused or unknown."""
+    row = db.execute(SQL["peek"], (queue,)).fetchone()
+    if row is None or row[0] != LaneState.RUNNING:
+        return Peek()
+    return Peek(row[1] is not None, row[2], row[3])
+
+
+def holds(db: apsw.Connection, token: str) -> bool:
+    """Whether a token has a lease: the claim is a repeat."""
+    return db.execute(SQL["lease"], (token,)).get is not None
+
+
+def held(db: apsw.Connection, token: str) -> list[Delivery] | None:
+    """What a token still holds; None when it is not known."""
+    row = db.execute(SQL["lease"], (token,)).fetchone()
+    if row is None:
+        return None
+    number, until_at, seqs, queue = row
+    rows = db.execute(SQL["held"], (seqs, number)).fetchall()
+    tenants = {row[2]: db.execute(SQL["tenant"], (row[2],)).get for row in rows}
+    return read_deliveries(db, rows, Lease(queue, token, until_at), tenants)
+
+
+def claim(step: Step, asked: Claim) -> Claimed:
+    """The step of `Source.claim`."""
+    repeated = held(step.db, asked.token)
+    if repeated is not None:
+        return _answer(step, asked, repeated, None)
+    queue = find_queue(step.db, asked.queue)
+    if queue is None or queue.state is not LaneState.RUNNING:
+        return Claimed()
+    book = LaneBook(step, queue)
+    limit, again_at = asked.limit, None
+    if asked.rate is not None:
+        reserved = reserve(asked.rate, queue.window, step.now, asked.limit)
+        limit, again_at = reserved.granted, reserved.next_at
+    seqs = _choose_suspect(step, book) if asked.alone else _choose(step, book, asked, limit)
+    seqs = seqs[:limit]
+    if asked.rate is not None:
+        reserved = reserve(asked.rate, queue.window, step.now, len(seqs))
+        queue.window, again_at = reserved.window, reserved.next_at
+    deliveries = _hand_out(step, book, asked, seqs)
+    book.close()
+    return _answer(step, asked, deliveries, again_at)
+
+
+def _answer(step: Step, asked: Claim, deliveries: Sequence[Delivery], again_at: int | None) -> Claimed:
+    seen = peek(step.db, asked.queue)
+    next_at = seen.next_at(step.now)
+    if again_at is not None and next_at is not None:
+        next_at = max(next_at, again_at)
+    return Claimed(tuple(deliveries), seen.has_suspect(step.now), next_at)
+
+
+def _choose_suspect(step: Step, book: LaneBook) -> list[int]:
+    row = step.db.execute(SQL["next_suspect"], (book.queue.queue,)).fetchone()
+    if row is None or row[2] > step.now:
+        return []
+    lane = book.lane(row[1])
+    lane.suspects -= 1
+    _serve(step, lane, 1)
+    return [row[0]]
+
+
+def _choose(step: Step, book: LaneBook, asked: Claim, limit: int) -> list[int]:
+    """Due messages in hand-out order; the lanes they come from are changed to what they are afterwards."""
+    for lane in book.read("timers", step.now, _WAKE):
+        book.join_ring(lane)
+    book.write_places()
+    front = -(-limit // asked.quantum)
+    lanes = book.read("ring", front + 1)
+    whole, lanes = len(lanes) <= front, lanes[:front]
+    share = limit if whole and len(lanes) == 1 else asked.quantum
+    if whole and len(lanes) > 1:
+        share *= -(-limit // sum(asked.quantum * lane.weight for lane in lanes))
+    turns = [_turn(step, lane, asked.quantum, share) for lane in lanes]
+    taken = take_turns(turns, book.queue.ring, _Room(limit, asked.max_bytes), whole=whole)
+    for ready in taken:
+        lane = book.lane(ready.lane)
+        lane.waiting[ready.track] -= 1
+        lane.last_track = ready.track
+    for turn, lane in zip(turns, lanes, strict=True):
+        _end_turn(step, lane, turn)
+    return [ready.seq for ready in taken]
+
+
+def _turn(step: Step, lane: LaneRow, quantum: int, share: int) -> Turn[Ready]:
+    assert lane.turn is not None  # noqa: S101 - it was found in the ring
+    line = Line(step, lane, share * lane.weight)
+    return Turn(lane.lane, lane.turn, quantum * lane.weight, line, consecutive=lane.consecutive)
+
+
+def _end_turn(step: Step, lane: LaneRow, turn: Turn[Ready]) -> None:
+    lane.turn, lane.consecutive = turn.number, turn.consecutive
+    if turn.served_round is not None:
+        lane.last_round = turn.served_round
+        _serve(step, lane, turn.taken)
+    if not turn.ready:
+        lane.turn = None
+
+
+def _serve(step: Step, lane: LaneRow, count: int) -> None:
+    lane.in_flight += count
+    lane.served += count
+    lane.last_served_at = step.now
+
+
+def _hand_out(step: Step, book: LaneBook, asked: Claim, seqs: Sequence[int]) -> list[Delivery]:
+    if not seqs:
+        return []
+    lease = Lease(asked.queue, asked.token, step.now + round(asked.lease_s * 1000))
+    number = add_lease(step, book.queue.queue, lease, seqs)
+    rows = step.db.executemany(SQL["take"], [(seq, number) for seq in seqs])
+    return read_deliveries(step.db, rows, lease, book.tenants())
+
+
+def add_lease(step: Step, queue: int, lease: Lease, seqs: Sequence[int]) -> int:
+    """One lease row for a whole batch; its number goes into each message."""
+    step.db.execute(SQL["add_lease"], (lease.token, queue, lease.until_at, len(seqs), _encode(seqs).decode()))
+    return step.db.last_insert_rowid()
+
+
+class _Room:
+    """How much more fits: a number of messages, and bytes, of which one message may have too many."""
+
+    def __init__(self, limit: int, max_bytes: int) -> None:
+        self._messages, self._bytes, self._first = limit, max_bytes, True
+
+    def __call__(self, ready: Ready) -> bool:
+        if self._messages <= 0 or (ready.size > self._bytes and not self._first):
+            return False
+        self._messages -= 1
+        self._bytes -= ready.size
+        self._first = False
+        return True

@@ -1,0 +1,116 @@
+"""How a database file is opened, checked and migrated, and how the driver's errors become ours.
+
+Owns the pragmas: WAL, synchronous=FULL (class A), a bounded cache. It never writes a message.
+Known weakness: a file on a network file system is not recognised; SQLite's locks are not safe there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from redrive.core.errors import InvalidMessage, StoreError, StoreFull, StoreUnavailable
+from redrive.stores.statements import load_migrations
+
+DIALECT = "sqlite"
+WRITER_CACHE_KIB = 16_384
+READER_CACHE_KIB = 2_048
+READER_PATIENCE_MS = 5_000
+WRITER_PATIENCE_MS = 50
+_STATEMENTS_CACHED = 200
+
+
+def open_writer(path: Path) -> apsw.Connection:
+    """The one connection that changes the file; checkpoints are made elsewhere."""
+    connection = _connect(path, WRITER_PATIENCE_MS, WRITER_CACHE_KIB)
+    connection.wal_autocheckpoint(0)
+    return connection
+
+
+def open_reader(path: Path) -> apsw.Connection:
+    """A connection for short reads; it cannot write."""
+    connection = _connect(path, READER_PATIENCE_MS, READER_CACHE_KIB)
+    connection.execute("pragma query_only = on")
+    return connection
+
+
+def prepare(path: Path) -> None:
+    """Create or migrate the file; the caller holds the turn, so this happens once."""
+    connection = _connect(path, READER_PATIENCE_MS, READER_CACHE_KIB)
+    try:
+        migrations = load_migrations(DIALECT)
+        found = connection.pragma("user_version")
+        if found > len(migrations):
+            raise StoreError(
+                f"{path} was written by a newer Redrive (schema {found}, this one knows {len(migrations)}): "
+                "upgrade this installation, or choose another file"
+            )
+        if found == 0:
+            _check_empty(connection, path)
+            connection.pragma("auto_vacuum", "incremental")
+        connection.pragma("journal_mode", "wal")
+        for number, script in enumerate(migrations[found:], found + 1):
+            with connection:
+                connection.execute(script)
+                connection.pragma("user_version", number)
+    finally:
+        connection.close()
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """The driver's errors as ours."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise translate(error, path) from error
+    except UnicodeEncodeError as error:
+        raise InvalidMessage(
+            "text holds a lone surrogate and cannot be stored: send valid Unicode"
+        ) from error
+
+
+def translate(error: apsw.Error, path: Path) -> StoreError:
+    """What went wrong, why, and what to do."""
+    match error:
+        case apsw.FullError():
+            return StoreFull(
+                f"{path} cannot grow, the disk is full: free some space; what was accepted still drains"
+            )
+        case apsw.BusyError() | apsw.LockedError():
+            return StoreUnavailable(f"{path} is held by another program: close it, or try again")
+        case apsw.NotADBError():
+            return StoreError(f"{path} is not a Redrive database but some other file: choose another path")
+        case apsw.CorruptError():
+            return StoreError(
+                f"{path} is damaged ({error}): restore a backup, or recover it with `sqlite3 .recover`"
+            )
+        case apsw.ReadOnlyError():
+            return StoreError(
+                f"{path} cannot be written: make the file and its folder writable for this user"
+            )
+        case apsw.CantOpenError():
+            return StoreError(
+                f"{path} cannot be opened: check that this user may read and write file and folder"
+            )
+        case apsw.IOError():
+            return StoreUnavailable(
+                f"{path}: the disk answers with an error ({error}): check the disk, then try again"
+            )
+    return StoreError(f"{path}: SQLite says {error}")
+
+
+def _connect(path: Path, patience_ms: int, cache_kib: int) -> apsw.Connection:
+    connection = apsw.Connection(str(path), statementcachesize=_STATEMENTS_CACHED)
+    connection.set_busy_timeout(patience_ms)
+    connection.execute("pragma synchronous = full")
+    connection.execute(f"pragma cache_size = -{cache_kib}")
+    return connection
+
+
+def _check_empty(connection: apsw.Connection, path: Path) -> None:
+    if connection.execute("select count(*) from sqlite_schema").get:
+        raise StoreError(f"{path} is a database of another program: choose another path")

@@ -1,0 +1,97 @@
+"""Queues and lanes as people see them, and the switches they may set."""
+
+from __future__ import annotations
+
+import apsw
+
+from redrive.core.errors import ConfigurationError
+from redrive.core.lanes import Lane, LaneChange, LaneState
+from redrive.core.ports import QueueCounts
+from redrive.stores.sqlite.connection import DIALECT
+from redrive.stores.sqlite.lanes import SQL as LANES
+from redrive.stores.sqlite.lanes import LaneBook, find_queue, read_lane
+from redrive.stores.sqlite.ledger import snapshot
+from redrive.stores.sqlite.writer import Step
+from redrive.stores.statements import load_sql
+
+SQL = load_sql(DIALECT, "counts")
+
+
+def queues(db: apsw.Connection, now: int) -> list[QueueCounts]:
+    """The work of `Lanes.queues`."""
+    with snapshot(db):
+        return [_counts(db, row, now) for row in db.execute(SQL["queues"]).fetchall()]
+
+
+def _counts(db: apsw.Connection, row: tuple[int, str, str, int, int, int, int, int], now: int) -> QueueCounts:
+    queue, name, state, waiting, suspects, in_flight, done, dead = row
+    later, tried = db.execute(SQL["later"], (queue, now)).get if waiting > suspects else (0, 0)
+    if suspects:
+        more = db.execute(SQL["later_suspects"], (queue, now)).get
+        later, tried = later + more[0], tried + more[1]
+    return QueueCounts(
+        queue=name,
+        state=LaneState(state),
+        pending=waiting - later,
+        scheduled=later - tried,
+        retry_scheduled=tried,
+        processing=in_flight,
+        published=done,
+        dlq=dead,
+        suspects=suspects,
+        oldest_due_at=db.execute(SQL["oldest"], (queue,)).get if waiting else None,
+    )
+
+
+def queue_names(db: apsw.Connection) -> list[str]:
+    """The work of `Upkeep.queue_names`."""
+    return [name for (name,) in db.execute(SQL["queue_names"])]
+
+
+def lane(db: apsw.Connection, queue: str, tenant: str) -> Lane | None:
+    """The work of `Lanes.lane`."""
+    with snapshot(db):
+        found = find_queue(db, queue)
+        if found is None:
+            return None
+        number = db.execute(LANES["lane_of_tenant"], (found.queue, tenant)).get
+        row = db.execute(LANES["lane"], (number,)).fetchone()
+    return None if row is None else read_lane(row).noun(queue, found.ring.round)
+
+
+def lanes(db: apsw.Connection, queue: str, after: str | None, limit: int) -> list[Lane]:
+    """The work of `Lanes.lanes`."""
+    with snapshot(db):
+        found = find_queue(db, queue)
+        if found is None:
+            return []
+        rows = db.execute(SQL["lanes"], (found.queue, after or "", limit)).fetchall()
+    return [read_lane(row).noun(queue, found.ring.round) for row in rows]
+
+
+def set_lane(step: Step, queue: str, tenant: str, change: LaneChange) -> Lane:
+    """The step of `Lanes.set_lane`."""
+    if change.weight is not None and change.weight < 1:
+        raise ConfigurationError(f"weight is {change.weight}: at least 1")
+    if change.cap is not None and change.cap < 0:
+        raise ConfigurationError(f"cap is {change.cap}: at least 1, or 0 for none")
+    book = LaneBook.named(step, queue)
+    lane = book.tenant(tenant)
+    lane.state = change.state or lane.state
+    lane.weight = change.weight or lane.weight
+    if change.cap is not None:
+        lane.cap = change.cap or None
+    step.db.execute(LANES["write_switches"], (lane.state, lane.weight, lane.cap, lane.lane))
+    book.close()
+    if lane.suspects and lane.may_run():
+        step.due.add(queue)
+    return lane.noun(queue, book.queue.ring.round)
+
+
+def set_queue(step: Step, queue: str, state: LaneState) -> None:
+    """The step of `Lanes.set_queue`."""
+    book = LaneBook.named(step, queue)
+    book.queue.state = state
+    book.close()
+    if state is LaneState.RUNNING:
+        step.due.add(queue)

@@ -1,0 +1,275 @@
+"""The lanes of one queue during one step: read once, changed in memory, written once.
+
+Every verb changes lanes through a LaneBook, so where a lane stands (ring, timer, parked) is decided in one
+place, with `core.lanes.place`. A lane may stay in the ring, or wake, with nothing due after its messages were
+removed: the next claim finds that out and places it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import apsw
+
+from redrive.core.lanes import Lane, LaneState, Place, Ring, place
+from redrive.core.limits import Window
+from redrive.core.message import Track
+from redrive.stores.sqlite.connection import DIALECT
+from redrive.stores.sqlite.writer import Step
+from redrive.stores.statements import load_sql
+
+SQL = load_sql(DIALECT, "lanes")
+TRACKS = (Track.MAIN, Track.BULK, Track.REDRIVE)
+
+
+@dataclass(slots=True)
+class QueueRow:
+    """A queue's row; `ring` and `window` are changed in place or replaced."""
+
+    queue: int
+    name: str
+    state: LaneState
+    ring: Ring
+    window: Window
+
+
+@dataclass(slots=True)
+class LaneRow:
+    """A lane's row. `waiting` counts its messages by track, suspects left out."""
+
+    lane: int
+    tenant: str
+    state: LaneState
+    weight: int
+    cap: int | None
+    turn: int | None
+    wake_at: int | None
+    waiting: dict[str, int]
+    suspects: int
+    in_flight: int
+    dead: int
+    done: int
+    served: int
+    last_served_at: int | None
+    last_round: int
+    consecutive: int
+    last_track: str | None
+    came_due_at: int | None = None
+    was_idle: bool = False
+    was_at: tuple[int | None, int | None] = (None, None)
+
+    def count(self) -> int:
+        """How many wait, suspects left out."""
+        return sum(self.waiting.values())
+
+    def may_run(self) -> bool:
+        return self.state is LaneState.RUNNING and (self.cap is None or self.in_flight < self.cap)
+
+    def add(self, track: str, due_at: int) -> None:
+        """A message came to wait."""
+        self.waiting[track] += 1
+        self.comes_due(due_at)
+
+    def leave(self, track: str, *, suspect: bool) -> None:
+        """A message waits no longer."""
+        if suspect:
+            self.suspects -= 1
+        else:
+            self.waiting[track] -= 1
+
+    def comes_due(self, due_at: int) -> None:
+        """Work is due at an instant that may be earlier than what was known."""
+        if self.came_due_at is None or due_at < self.came_due_at:
+            self.came_due_at = due_at
+
+    def noun(self, queue: str, round_: int) -> Lane:
+        """The lane as the pages read it."""
+        waits_its_turn = self.turn is not None or (self.wake_at is None and self.count() > 0)
+        return Lane(
+            queue=queue,
+            tenant=self.tenant,
+            state=self.state,
+            weight=self.weight,
+            cap=self.cap,
+            waiting=self.count() + self.suspects,
+            in_flight=self.in_flight,
+            dead=self.dead,
+            done=self.done,
+            served=self.served,
+            last_served_at=self.last_served_at,
+            rounds_waited=max(0, round_ - self.last_round) if waits_its_turn else 0,
+            consecutive=self.consecutive,
+        )
+
+
+def read_lane(row: tuple[object, ...]) -> LaneRow:
+    """A row of `lane`, `ring` or `timers`."""
+    lane, tenant, state, weight, cap, turn, wake_at, main, bulk, redrive, *rest = row
+    found = LaneRow(  # type: ignore[arg-type]  # the columns are typed by the schema
+        lane,
+        tenant,
+        LaneState(state),
+        weight,
+        cap,
+        turn,
+        wake_at,
+        {"main": main, "bulk": bulk, "redrive": redrive},
+        *rest,
+    )
+    found.was_idle = found.count() == 0
+    found.was_at = (found.turn, found.wake_at)
+    return found
+
+
+def find_queue(db: apsw.Connection, name: str) -> QueueRow | None:
+    """The queue of that name."""
+    return _queue_row(db.execute(SQL["queue"], (name,)).fetchone())
+
+
+def _queue_row(row: tuple[int, str, str, int, int, int, int, int] | None) -> QueueRow | None:
+    if row is None:
+        return None
+    queue, name, state, next_turn, round_, round_ends, began_at, used = row
+    return QueueRow(
+        queue, name, LaneState(state), Ring(next_turn, round_, round_ends), Window(began_at, used)
+    )
+
+
+class LaneBook:
+    """The lanes of one queue that a step reads and changes. `close` writes them."""
+
+    def __init__(self, step: Step, queue: QueueRow) -> None:
+        self.queue = queue
+        self._step = step
+        self._lanes: dict[int, LaneRow] = {}
+        self._by_tenant: dict[str, LaneRow] = {}
+
+    @classmethod
+    def named(cls, step: Step, name: str) -> LaneBook:
+        """The book of a queue that is made when it does not exist."""
+        found = find_queue(step.db, name)
+        if found is None:
+            step.db.execute(SQL["create_queue"], (name,))
+            found = find_queue(step.db, name)
+        assert found is not None  # noqa: S101 - it was made in this transaction
+        return cls(step, found)
+
+    @classmethod
+    def numbered(cls, step: Step, queue: int) -> LaneBook:
+        """The book of a queue that a message belongs to."""
+        found = _queue_row(step.db.execute(SQL["queue_by_number"], (queue,)).fetchone())
+        assert found is not None  # noqa: S101 - queues are never removed
+        return cls(step, found)
+
+    def lane(self, number: int) -> LaneRow:
+        """A lane that exists."""
+        found = self._lanes.get(number)
+        return found or self._keep(read_lane(self._step.db.execute(SQL["lane"], (number,)).fetchone()))
+
+    def tenant(self, tenant: str) -> LaneRow:
+        """A tenant's lane, made when it does not exist."""
+        found = self._by_tenant.get(tenant)
+        if found is not None:
+            return found
+        db = self._step.db
+        number = db.execute(SQL["lane_of_tenant"], (self.queue.queue, tenant)).get
+        if number is None:
+            db.execute(SQL["create_lane"], (self.queue.queue, tenant))
+            number = db.last_insert_rowid()
+        return self.lane(number)
+
+    def read(self, statement: str, *arguments: int) -> list[LaneRow]:
+        """The lanes that a statement finds; they are in the book from now on."""
+        rows = self._step.db.execute(SQL[statement], (self.queue.queue, *arguments))
+        return [self._lanes.get(row[0]) or self._keep(read_lane(row)) for row in rows]
+
+    def join_ring(self, lane: LaneRow) -> None:
+        """To the ring's tail, with a whole turn before it."""
+        lane.turn, lane.wake_at, lane.consecutive = self.queue.ring.rotate(), None, 0
+        lane.last_round = self.queue.ring.round
+        self._step.due.add(self.queue.name)
+
+    def next_due_at(self, lane: LaneRow) -> int | None:
+        """The earliest waiting message of a lane, found in the index."""
+        found = [
+            self._step.db.execute(SQL["next_due"], (lane.lane, track)).get
+            for track, count in lane.waiting.items()
+            if count > 0
+        ]
+        return min((due_at for due_at in found if due_at is not None), default=None)
+
+    def close(self) -> None:
+        """Place every lane that was read, and write what changed."""
+        for lane in self._lanes.values():
+            self._place(lane)
+        self.write_places()
+        self._step.db.executemany(SQL["write_counters"], _counters(self._lanes.values()))
+        ring, window = self.queue.ring, self.queue.window
+        self._step.db.execute(
+            SQL["write_queue"],
+            (
+                self.queue.state,
+                ring.next_turn,
+                ring.round,
+                ring.round_ends,
+                window.began_at,
+                window.used,
+                self.queue.queue,
+            ),
+        )
+
+    def write_places(self) -> None:
+        """Write where lanes stand, so that the ring can be read again."""
+        moved = []
+        for lane in self._lanes.values():
+            at = (lane.turn, lane.wake_at)
+            if at != lane.was_at:
+                moved.append((*at, lane.lane))
+                lane.was_at = at
+        self._step.db.executemany(SQL["write_place"], moved)
+
+    def tenants(self) -> dict[int, str]:
+        """The tenants of the lanes in the book."""
+        return {lane.lane: lane.tenant for lane in self._lanes.values()}
+
+    def _keep(self, lane: LaneRow) -> LaneRow:
+        self._lanes[lane.lane] = self._by_tenant[lane.tenant] = lane
+        return lane
+
+    def _place(self, lane: LaneRow) -> None:
+        if lane.was_idle and lane.came_due_at is not None:
+            lane.last_round = self.queue.ring.round
+        if not lane.may_run() or lane.count() == 0:
+            lane.turn = lane.wake_at = None
+        elif lane.turn is None:
+            self._place_outside(lane)
+
+    def _place_outside(self, lane: LaneRow) -> None:
+        if lane.wake_at is None and not lane.was_idle:
+            due_at = self.next_due_at(lane)
+        else:
+            due_at = min((at for at in (lane.wake_at, lane.came_due_at) if at is not None), default=None)
+        if place(lane.state, lane.in_flight, lane.cap, due_at, self._step.now) is Place.RING:
+            self.join_ring(lane)
+        else:
+            lane.wake_at = due_at
+
+
+def _counters(lanes: Iterable[LaneRow]) -> list[tuple[int | str | None, ...]]:
+    return [
+        (
+            *lane.waiting.values(),
+            lane.suspects,
+            lane.in_flight,
+            lane.dead,
+            lane.done,
+            lane.served,
+            lane.last_served_at,
+            lane.last_round,
+            lane.consecutive,
+            lane.last_track,
+            lane.lane,
+        )
+        for lane in lanes
+    ]

@@ -1,0 +1,102 @@
+"""Reading single messages: their whole life, and pages of dead letters.
+
+Reads on a connection of their own, inside one snapshot. A cursor names the last letter of a page by when it died
+and its number, so letters that come or go in between shift nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import apsw
+
+from redrive.core.errors import InvalidMessage
+from redrive.core.letters import Account, DeadLetter, LetterPage, Removal
+from redrive.core.lifecycle import Move, State
+from redrive.core.message import Message, Progress
+from redrive.core.verdict import Reason
+from redrive.stores.sqlite.connection import DIALECT
+from redrive.stores.sqlite.rows import TRACKS, decode_body, read_failures, read_redrives
+from redrive.stores.statements import load_sql
+
+SQL = load_sql(DIALECT, "ledger")
+_BEFORE_ALL = (-(1 << 62), 0)
+
+
+@contextmanager
+def snapshot(db: apsw.Connection) -> Iterator[None]:
+    """Several reads that see the file at one instant."""
+    db.execute("begin")
+    try:
+        yield
+    finally:
+        db.execute("rollback")
+
+
+def get(db: apsw.Connection, message_id: str) -> Account | None:
+    """The work of `Ledger.get`."""
+    with snapshot(db):
+        row = db.execute(SQL["message"], (message_id,)).fetchone()
+        if row is None:
+            return None
+        seq, message, progress = _nouns(row)
+        until_at, reason, _, _, finished_at, move, actor = row[17:]
+        return Account(
+            message,
+            progress,
+            read_failures(db, seq),
+            read_redrives(db, seq),
+            until_at,
+            None if reason is None else Reason(reason),
+            finished_at,
+            None if move is None else Removal(finished_at, Move(move), actor),
+        )
+
+
+def letters(db: apsw.Connection, queue: str | None, after: str | None, limit: int) -> LetterPage:
+    """The work of `Ledger.letters`."""
+    place = _BEFORE_ALL if after is None else _read_cursor(after)
+    with snapshot(db):
+        if queue is None:
+            rows = db.execute(SQL["letters"], (*place, limit)).fetchall()
+        else:
+            rows = db.execute(SQL["letters_of_queue"], (*place, limit, queue)).fetchall()
+        found = tuple(_letter(db, row) for row in rows)
+    cursor = f"{rows[-1][19]}.{rows[-1][0]}" if len(rows) == limit and rows else None
+    return LetterPage(found, cursor)
+
+
+def _letter(db: apsw.Connection, row: tuple[Any, ...]) -> DeadLetter:
+    seq, message, progress = _nouns(row)
+    reason, died_at, fingerprint = row[18:21]
+    return DeadLetter(
+        message,
+        progress,
+        Reason(reason),
+        died_at,
+        fingerprint,
+        read_failures(db, seq),
+        read_redrives(db, seq),
+    )
+
+
+def _nouns(row: tuple[Any, ...]) -> tuple[int, Message, Progress]:
+    seq, message_id, queue, tenant, enqueued_at, ttl_s, track, dedupe, state, *rest = row
+    headers, body, _ = decode_body(rest[6], rest[7])
+    return (
+        seq,
+        Message(message_id, queue, tenant, body, enqueued_at, ttl_s, TRACKS[track], dedupe, headers),
+        Progress(State(state), *rest[:6]),
+    )
+
+
+def _read_cursor(cursor: str) -> tuple[int, int]:
+    died_at, _, seq = cursor.partition(".")
+    try:
+        return int(died_at), int(seq)
+    except ValueError:
+        raise InvalidMessage(
+            f"{cursor[:40]!r} is not a cursor: use the one that the last page gave"
+        ) from None

@@ -1,0 +1,80 @@
+"""Opening a file: what can be wrong with the path is said before SQLite is asked.
+
+Holds the turn while it creates or migrates, so two processes that start at once migrate once.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+
+from redrive.core.errors import StoreError, StoreUnavailable
+from redrive.stores.sqlite.connection import open_reader, open_writer, prepare
+from redrive.stores.sqlite.turn_lock import TurnLock
+from redrive.stores.sqlite.writer import PATIENCE_S
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What an open store works with."""
+
+    lock: TurnLock
+    writer: apsw.Connection
+    reader: apsw.Connection
+
+    def close(self) -> None:
+        """Let go. In turn, because the last to close moves the whole log into the file."""
+        taken = self.lock.take(PATIENCE_S)
+        self.reader.close()
+        self.writer.close()
+        if taken:
+            self.lock.release()
+        self.lock.close()
+
+
+def open_file(path: Path) -> Opened:
+    """Create or migrate the file, and connect to it."""
+    check_path(path)
+    try:
+        lock = TurnLock(path)
+    except OSError as error:
+        raise StoreError(
+            f"{path}: a file beside it cannot be made ({error.strerror}): check the folder's owner and free space"
+        ) from error
+    if not lock.take(PATIENCE_S):
+        lock.close()
+        raise StoreUnavailable(
+            f"{path} has been held by another Redrive process for {PATIENCE_S:.0f} s: "
+            "see whether one of them is stopped, then try again"
+        )
+    try:
+        prepare(path)
+        return Opened(lock, open_writer(path), open_reader(path))
+    except BaseException:
+        lock.close()
+        raise
+    finally:
+        if not lock.closed:
+            lock.release()
+
+
+def check_path(path: Path) -> None:
+    """StoreError when the path cannot be a database of ours."""
+    folder = path.parent
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder: name a file in it, such as {path / 'redrive.db'}")
+    if not folder.is_dir():
+        raise StoreError(f"{path}: the folder {folder} does not exist: create it, or choose another path")
+    if not os.access(folder, os.W_OK | os.X_OK) or _read_only(folder):
+        raise StoreError(
+            f"{path}: the folder {folder} cannot be written: SQLite keeps its log beside the file"
+        )
+    if path.exists() and not os.access(path, os.R_OK | os.W_OK):
+        raise StoreError(f"{path} cannot be read and written by this user: change its owner or its mode")
+
+
+def _read_only(folder: Path) -> bool:
+    return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)

@@ -1,0 +1,54 @@
+"""Room kept aside so that settling goes on when the disk is full (P56).
+
+A file of 16 MiB stands beside the database. When a claim or settle finds no room, the file is emptied and the
+call repeated; until it can be made again, new messages are refused. Whoever has room makes it again.
+Known weakness: another program may take the freed room first.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+_SIZE = 16 * 1024 * 1024
+_CHECK_S = 1.0
+
+
+class Reserve:
+    """The reserve of one database, as this process knows it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.with_name(path.name + "-reserve")
+        self._whole = False
+        self._checked = float("-inf")
+
+    def whole(self) -> bool:
+        """Whether the reserve stands; looked at, and made again if there is room, at most once a second."""
+        if time.monotonic() - self._checked >= _CHECK_S:
+            self._whole = self._make()
+            self._checked = time.monotonic()
+        return self._whole
+
+    def give_back(self) -> None:
+        """Empty the reserve: its room is free now."""
+        self._whole = False
+        self._checked = time.monotonic()
+        if self._path.exists():
+            os.truncate(self._path, 0)
+
+    def _make(self) -> bool:
+        try:
+            file = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        except OSError:
+            return False
+        try:
+            if os.fstat(file).st_size < _SIZE:
+                os.posix_fallocate(file, 0, _SIZE)
+        except OSError:
+            # A failed allocation may leave part of the file behind: room that must not be lost.
+            os.ftruncate(file, 0)
+            return False
+        finally:
+            os.close(file)
+        return True

@@ -1,0 +1,112 @@
+"""Reclaim and cleanup: what any process does for the file, all the time, in pages.
+
+Reclaim takes over what nobody holds any more; deciding its fate is not its business. Cleanup removes finished
+records and ended dedupe keys, and gives pages back to the disk when much of the file is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import apsw
+
+from redrive.core.message import Delivery, Lease
+from redrive.core.ports import PAGE, Cleanup
+from redrive.stores.sqlite.claim import add_lease, held
+from redrive.stores.sqlite.connection import DIALECT
+from redrive.stores.sqlite.failures import remove_failures
+from redrive.stores.sqlite.lanes import LaneBook, find_queue
+from redrive.stores.sqlite.rows import read_deliveries
+from redrive.stores.sqlite.writer import Step
+from redrive.stores.statements import load_sql
+
+SQL = load_sql(DIALECT, "upkeep")
+SETTLE = load_sql(DIALECT, "settle")
+
+_EMPTY_PAGES = 4_096
+_PAGES_BACK = 256
+
+
+def overdue(db: apsw.Connection, queue: str, now: int) -> bool:
+    """Whether reclaim would find something."""
+    return bool(db.execute(SQL["overdue"], (queue, now)).get)
+
+
+def reclaim(step: Step, queue: str, token: str, lease_s: float, limit: int) -> list[Delivery]:
+    """The step of `Upkeep.reclaim`."""
+    repeated = held(step.db, token)
+    if repeated is not None:
+        return repeated
+    found = find_queue(step.db, queue)
+    if found is None:
+        return []
+    book = LaneBook(step, found)
+    limit = min(limit, PAGE)
+    lost = _let_go_lost(step, found.queue, limit)
+    expired = _expired(step, book, limit - len(lost))
+    if not lost and not expired:
+        return []
+    lease = Lease(queue, token, step.now + round(lease_s * 1000))
+    number = add_lease(step, found.queue, lease, lost + expired)
+    rows = step.db.executemany(SQL["take_lost"], [(seq, number) for seq in lost]).fetchall()
+    rows += step.db.executemany(SQL["take_expired"], [(seq, number) for seq in expired]).fetchall()
+    for row in rows:
+        book.lane(row[2])
+    deliveries = read_deliveries(step.db, rows, lease, book.tenants())
+    book.close()
+    return deliveries
+
+
+def _let_go_lost(step: Step, queue: int, limit: int) -> list[int]:
+    """What ended leases still hold; each lease loses what is taken from it."""
+    lost: list[int] = []
+    for lease, seqs in step.db.execute(SQL["ended_leases"], (queue, step.now, limit)).fetchall():
+        if len(lost) >= limit:
+            break
+        seen = [row[0] for row in step.db.execute(SQL["still_held"], (seqs, lease, limit - len(lost)))]
+        step.db.execute(SETTLE["let_go"], (lease, len(seen)))
+        step.db.execute(SETTLE["remove_empty_lease"], (lease,))
+        lost += seen
+    return lost
+
+
+def _expired(step: Step, book: LaneBook, limit: int) -> list[int]:
+    rows = step.db.execute(SQL["expired"], (book.queue.queue, step.now, limit)).fetchall()
+    for _, number, track, crashes in rows:
+        lane = book.lane(number)
+        lane.leave(track, suspect=crashes > 0)
+        lane.in_flight += 1
+    return [row[0] for row in rows]
+
+
+def cleanup(step: Step, asked: Cleanup) -> int:
+    """The step of `Upkeep.cleanup`. The count of records to keep is of the whole file."""
+    db, limit = step.db, min(asked.limit, PAGE)
+    seqs = [row[0] for row in db.execute(SQL["finished_before"], (asked.finished_before_at, limit))]
+    if asked.keep is not None and len(seqs) < limit:
+        beyond = db.execute(SQL["first_beyond"], (asked.keep,)).fetchone()
+        if beyond is not None:
+            taken = set(seqs)
+            seqs += [
+                row[0] for row in db.execute(SQL["finished_beyond"], (*beyond, limit)) if row[0] not in taken
+            ][: limit - len(seqs)]
+    _remove(step, seqs)
+    db.execute(SQL["remove_keys"], (step.now, limit))
+    keys = db.changes()
+    db.execute(SQL["remove_records"], (step.now, limit))
+    _give_pages_back(db)
+    return len(seqs) + keys
+
+
+def _remove(step: Step, seqs: Sequence[int]) -> None:
+    numbers = [(seq,) for seq in seqs]
+    remove_failures(step.db, seqs)
+    step.db.executemany(SETTLE["remove_redrives"], numbers)
+    step.db.executemany(SQL["remove_message"], numbers)
+
+
+def _give_pages_back(db: apsw.Connection) -> None:
+    """A file that is mostly empty shrinks a little at each cleanup; a busy one keeps its pages for reuse."""
+    empty = db.pragma("freelist_count")
+    if empty > _EMPTY_PAGES and 2 * empty > db.pragma("page_count"):
+        db.execute(f"pragma incremental_vacuum({_PAGES_BACK})").fetchall()

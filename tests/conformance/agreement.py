@@ -1,0 +1,65 @@
+"""Whether a store and the model agree on everything that can be seen (I1)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from redrive.core.lanes import Lane
+from redrive.core.lifecycle import State
+from redrive.core.ports import Store
+from tests.conformance.makers import account, letters
+from tests.conformance.model import SLACK_MS, Item, Model
+
+
+async def check_agreement(store: Store, model: Model) -> None:
+    for message_id, item in model.items.items():
+        await _check_item(store, message_id, item)
+    for queue in model.queues:
+        dead = {letter.message.id for letter in await letters(store, queue)}
+        assert dead == {item.entry.message.id for item in model.of(queue, State.DEAD)}
+        await _check_lanes(store, model, queue)
+    await _check_counts(store, model)
+
+
+async def _check_item(store: Store, message_id: str, item: Item) -> None:
+    found = await account(store, message_id)
+    assert found.state is item.state, f"{message_id} is {found.state}, not {item.state}"
+    if item.state is State.REMOVED:
+        return
+    progress = found.progress
+    assert (progress.attempts, progress.crashes, progress.generation) == (
+        item.attempts,
+        item.crashes,
+        item.generation,
+    )
+    assert (found.lease_until_at is not None) == (item.state is State.CLAIMED)
+    if item.state is State.WAITING:
+        assert abs(progress.due_at - item.due_at) < SLACK_MS
+        assert abs(progress.expires_at - item.expires_at) < SLACK_MS
+
+
+async def _check_lanes(store: Store, model: Model, queue: str) -> None:
+    found = {lane.tenant: lane for lane in await store.lanes(queue)}
+    expected = {tenant for name, tenant in model.lanes if name == queue}
+    assert set(found) == expected
+    for tenant in expected:
+        _check_lane(found[tenant], model)
+
+
+def _check_lane(found: Lane, model: Model) -> None:
+    lane = model.lanes[found.queue, found.tenant]
+    assert (found.state, found.weight, found.cap) == (lane.state, lane.weight, lane.cap)
+    assert (found.served, found.done) == (lane.served, lane.done)
+    states = [(State.WAITING, found.waiting), (State.CLAIMED, found.in_flight), (State.DEAD, found.dead)]
+    for state, count in states:
+        expected = sum(item.tenant == found.tenant for item in model.of(found.queue, state))
+        assert count == expected, f"{found.tenant} has {expected} {state}, its lane says {count}"
+
+
+async def _check_counts(store: Store, model: Model) -> None:
+    found = await store.queues()
+    expected = [model.counts(queue) for queue in sorted(model.queues)]
+    for one, other in zip(found, expected, strict=True):
+        assert replace(one, oldest_due_at=None) == replace(other, oldest_due_at=None)
+        assert (one.oldest_due_at is None) == (other.oldest_due_at is None)
+        assert abs((one.oldest_due_at or 0) - (other.oldest_due_at or 0)) < SLACK_MS

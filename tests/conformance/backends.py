@@ -1,0 +1,110 @@
+"""The stores under test: each backend opens stores on one set of data and can spoil a record.
+
+A new store joins the suite by one more class here and one more name in `BACKENDS`. The virtual clock is
+each store's `skew_ms`; `Backend.advance` moves it on every store that was opened here.
+"""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Protocol
+
+from redrive.core.ports import Store
+from redrive.core.settings import FinishedSettings
+
+BACKENDS = ("sqlite", "redis")
+GARBAGE = b"\xc1 not a record"
+
+
+class Backend(Protocol):
+    """What the suite needs of an engine."""
+
+    def make_store(self, finished: FinishedSettings) -> Store: ...
+
+    async def corrupt(self, message_id: str) -> None: ...
+
+
+class SqliteBackend:
+    """One file in the test's own folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "redrive.db"
+
+    def make_store(self, finished: FinishedSettings) -> Store:
+        from redrive.stores.sqlite import SqliteStore
+
+        return SqliteStore(self._path, finished=finished)
+
+    async def corrupt(self, message_id: str) -> None:
+        import apsw
+
+        connection = apsw.Connection(str(self._path))
+        connection.set_busy_timeout(5_000)
+        spoil = "UPDATE messages SET headers = CAST(? AS TEXT) WHERE id = ? RETURNING id"
+        spoiled = connection.execute(spoil, (GARBAGE, message_id)).fetchall()
+        connection.close()
+        assert spoiled, f"no message {message_id} to spoil"
+
+
+class RedisBackend:
+    """One key prefix on the session's server."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._prefix = f"test:{uuid.uuid4().hex[:12]}"
+
+    def make_store(self, finished: FinishedSettings) -> Store:
+        from redrive.stores.redis import RedisStore
+
+        return RedisStore(self._url, prefix=self._prefix, finished=finished)
+
+    async def corrupt(self, message_id: str) -> None:
+        from redis.asyncio import Redis
+
+        client = Redis.from_url(self._url)
+        keys = [key async for key in client.scan_iter(f"{self._prefix}:*:m")]
+        spoiled = [key for key in keys if await client.hexists(key, message_id)]
+        for key in spoiled:
+            await client.hset(key, message_id, GARBAGE)
+        await client.aclose()
+        assert spoiled, f"no message {message_id} to spoil"
+
+
+class Bench:
+    """A backend with the stores that a test opened on it, and their common clock."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._opened: list[Store] = []
+        self._skew_ms = 0
+
+    async def open_store(self, finished: FinishedSettings | None = None) -> Store:
+        store = self._backend.make_store(finished or FinishedSettings())
+        return await self.adopt(store)
+
+    async def adopt(self, store: Store) -> Store:
+        """Open a store and let it follow the clock; it is closed at the end of the test."""
+        store.skew_ms = self._skew_ms
+        await store.open()
+        self._opened.append(store)
+        return store
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock of every store opened here."""
+        self._skew_ms += round(seconds * 1000)
+        for store in self._opened:
+            store.skew_ms = self._skew_ms
+
+    async def corrupt(self, message_id: str) -> None:
+        """Make the record of a message unreadable, behind the store's back."""
+        await self._backend.corrupt(message_id)
+
+    async def close_store(self, store: Store) -> None:
+        """Close one store before the others."""
+        self._opened.remove(store)
+        await store.close()
+
+    async def close(self) -> None:
+        while self._opened:
+            await self._opened.pop().close()

@@ -1,0 +1,26 @@
+"""One `bench` and one open `store` a test, once for each backend."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from redrive.core.ports import Store
+from tests.conformance.backends import BACKENDS, Bench, RedisBackend, SqliteBackend
+
+
+@pytest.fixture(params=BACKENDS)
+async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
+    if request.param == "redis":
+        bench = Bench(RedisBackend(request.getfixturevalue("redis_url")))
+    else:
+        bench = Bench(SqliteBackend(tmp_path))
+    yield bench
+    await bench.close()
+
+
+@pytest.fixture
+async def store(bench: Bench) -> Store:
+    return await bench.open_store()

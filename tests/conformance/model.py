@@ -1,0 +1,196 @@
+"""The store as a few dictionaries: slow, simple and obviously right.
+
+It shares no code with the stores; the state machine drives both and compares. Instants are only compared
+with a slack, because real milliseconds pass while a test runs: every delay, lease and time to live of the
+machine lies well away from the steps in which it moves the clock.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from redrive.core.lanes import LaneState
+from redrive.core.lifecycle import State
+from redrive.core.message import Entry, Lapse
+from redrive.core.ports import QueueCounts, Receipt, Status
+from redrive.core.verdict import Bury, Complete, Release, RetryAt, Verdict
+
+SLACK_MS = 15_000
+
+
+@dataclass(slots=True)
+class Item:
+    """One message: what was accepted, and how far it is."""
+
+    entry: Entry
+    due_at: int
+    expires_at: int
+    state: State = State.WAITING
+    attempts: int = 0
+    crashes: int = 0
+    generation: int = 0
+    token: str | None = None
+    until_at: int = 0
+    counted: bool = False
+
+    @property
+    def queue(self) -> str:
+        return self.entry.message.queue
+
+    @property
+    def tenant(self) -> str:
+        return self.entry.message.tenant
+
+
+@dataclass(slots=True)
+class LaneModel:
+    """A lane's switches, and the two counters that do not follow from its messages."""
+
+    state: LaneState = LaneState.RUNNING
+    weight: int = 1
+    cap: int | None = None
+    served: int = 0
+    done: int = 0
+
+
+@dataclass(slots=True)
+class Model:
+    """Everything the store must agree with. `now` is set by the machine before each step."""
+
+    dedupe_ms: int
+    now: int = 0
+    items: dict[str, Item] = field(default_factory=dict)
+    lanes: defaultdict[tuple[str, str], LaneModel] = field(default_factory=lambda: defaultdict(LaneModel))
+    queues: dict[str, LaneState] = field(default_factory=dict)
+    keys: dict[tuple[str, str, str], tuple[str, int | None]] = field(default_factory=dict)
+
+    def passed(self, at: int) -> bool:
+        return at <= self.now + SLACK_MS
+
+    def append(self, entry: Entry) -> Receipt:
+        message = entry.message
+        if message.id in self.items:
+            return Receipt(message.id, self.items[message.id].state, Status.ACCEPTED)
+        if message.dedupe is not None:
+            key = (message.queue, message.tenant, message.dedupe)
+            first_id, ends_at = self.keys.get(key, (message.id, 0))
+            if ends_at is None or not self.passed(ends_at):
+                first = self.items[first_id]
+                same = first.entry.message.body == message.body
+                return Receipt(first_id, first.state, Status.DUPLICATE if same else Status.CONFLICT)
+            self.keys[key] = (message.id, None)
+        self.items[message.id] = Item(entry, entry.due_at, entry.expires_at)
+        self.touch(message.queue, message.tenant)
+        return Receipt(message.id, State.WAITING, Status.ACCEPTED)
+
+    def touch(self, queue: str, tenant: str) -> LaneModel:
+        self.queues.setdefault(queue, LaneState.RUNNING)
+        return self.lanes[queue, tenant]
+
+    def of(self, queue: str, state: State) -> list[Item]:
+        return [item for item in self.items.values() if item.queue == queue and item.state is state]
+
+    def room(self, queue: str, tenant: str) -> int:
+        cap = self.lanes[queue, tenant].cap
+        in_flight = sum(item.tenant == tenant for item in self.of(queue, State.CLAIMED))
+        return 10**6 if cap is None else max(0, cap - in_flight)
+
+    def runnable(self, queue: str, *, suspects: bool = False) -> list[Item]:
+        """What a claim may hand out now, as far as caps allow."""
+        if self.queues.get(queue) is not LaneState.RUNNING:
+            return []
+        return [
+            item
+            for item in self.of(queue, State.WAITING)
+            if (item.crashes > 0) is suspects
+            and self.passed(item.due_at)
+            and self.lanes[queue, item.tenant].state is LaneState.RUNNING
+            and self.room(queue, item.tenant) > 0
+        ]
+
+    def hand_out(self, message_id: str, token: str, until_at: int) -> None:
+        item = self.items[message_id]
+        item.state, item.token, item.until_at, item.counted = State.CLAIMED, token, until_at, True
+        item.attempts += 1
+        self.lanes[item.queue, item.tenant].served += 1
+
+    def lapsed(self, queue: str) -> dict[str, Lapse]:
+        """What reclaim must take over now."""
+        lost = {
+            item.entry.message.id: Lapse.LOST for item in self.of(queue, State.CLAIMED) if self.is_lost(item)
+        }
+        expired = [item for item in self.of(queue, State.WAITING) if self.passed(item.expires_at)]
+        return lost | {item.entry.message.id: Lapse.EXPIRED for item in expired}
+
+    def is_lost(self, item: Item) -> bool:
+        return self.passed(item.until_at)
+
+    def take_over(self, message_id: str, token: str, until_at: int) -> None:
+        item = self.items[message_id]
+        item.counted = item.counted and item.state is State.CLAIMED
+        item.state, item.token, item.until_at = State.CLAIMED, token, until_at
+
+    def holds(self, message_id: str, token: str) -> bool:
+        item = self.items[message_id]
+        return item.state is State.CLAIMED and item.token == token
+
+    def held_by(self, token: str) -> set[str]:
+        return {message_id for message_id in self.items if self.holds(message_id, token)}
+
+    def settle(self, message_id: str, token: str, verdict: Verdict) -> bool:
+        """Apply a verdict; False when it is refused."""
+        if not self.holds(message_id, token):
+            return False
+        item = self.items[message_id]
+        item.token = None
+        match verdict:
+            case Complete():
+                item.state = State.DONE
+                self.lanes[item.queue, item.tenant].done += 1
+                self.end_key(item, self.now + self.dedupe_ms)
+            case RetryAt(due_at=due_at):
+                item.state, item.due_at, item.crashes = State.WAITING, due_at, 0
+            case Release(due_at=due_at, failure=failure):
+                item.state, item.due_at = State.WAITING, due_at
+                item.attempts -= 1
+                item.crashes += failure is not None
+            case Bury():
+                item.state = State.DEAD
+        return True
+
+    def end_key(self, item: Item, ends_at: int) -> None:
+        message = item.entry.message
+        key = (message.queue, message.tenant, message.dedupe or "")
+        if self.keys.get(key, ("", 0))[0] == message.id:
+            self.keys[key] = (message.id, ends_at)
+
+    def move(self, queue: str, ids: list[str], before: State) -> list[Item]:
+        """The items of these ids that a compare-and-set from `before` moves."""
+        known = [self.items[message_id] for message_id in dict.fromkeys(ids) if message_id in self.items]
+        return [item for item in known if item.queue == queue and item.state is before]
+
+    def remove(self, item: Item) -> None:
+        item.state = State.REMOVED
+        self.end_key(item, 0)
+
+    def redrive(self, item: Item) -> None:
+        item.state, item.due_at = State.WAITING, self.now
+        item.expires_at = self.now + round(item.entry.message.ttl_s * 1000)
+        item.attempts, item.crashes, item.generation = 0, 0, item.generation + 1
+
+    def counts(self, queue: str) -> QueueCounts:
+        waiting = self.of(queue, State.WAITING)
+        later = [item for item in waiting if not self.passed(item.due_at)]
+        return QueueCounts(
+            queue=queue,
+            state=self.queues[queue],
+            pending=len(waiting) - len(later),
+            scheduled=sum(item.attempts == 0 for item in later),
+            retry_scheduled=sum(item.attempts > 0 for item in later),
+            processing=len(self.of(queue, State.CLAIMED)),
+            published=sum(lane.done for (name, _), lane in self.lanes.items() if name == queue),
+            dlq=len(self.of(queue, State.DEAD)),
+            suspects=sum(item.crashes > 0 for item in waiting),
+            oldest_due_at=min((item.due_at for item in waiting), default=None),
+        )

@@ -1,0 +1,61 @@
+"""The state machine on each backend: a bounded run in the normal suite, a long one under `long`.
+
+REDRIVE_TEST_EXAMPLES sets the number of examples of both.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.conformance.backends import BACKENDS, Bench, RedisBackend, SqliteBackend
+from tests.conformance.machine import StoreMachine
+
+_STEPS = 40
+
+
+def run_machine(request: pytest.FixtureRequest, folder: Path, backend: str, examples: int) -> None:
+    made = 0
+
+    def make_bench() -> Bench:
+        nonlocal made
+        made += 1
+        if backend == "redis":
+            return Bench(RedisBackend(request.getfixturevalue("redis_url")))
+        example_folder = folder / str(made)
+        example_folder.mkdir()
+        return Bench(SqliteBackend(example_folder))
+
+    chosen = settings(
+        max_examples=int(os.environ.get("REDRIVE_TEST_EXAMPLES", examples)),
+        stateful_step_count=_STEPS,
+        deadline=None,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+    )
+
+    class Machine(StoreMachine):
+        def __init__(self) -> None:
+            super().__init__(make_bench)
+
+    run_state_machine_as_test(Machine, settings=chosen)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_store_agrees_with_the_model(
+    request: pytest.FixtureRequest, tmp_path: Path, backend: str
+) -> None:
+    run_machine(request, tmp_path, backend, examples=60)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_store_agrees_with_the_model_for_long(
+    request: pytest.FixtureRequest, tmp_path: Path, backend: str
+) -> None:
+    run_machine(request, tmp_path, backend, examples=2_000)

@@ -1,0 +1,71 @@
+"""The store as a whole: twins on another thread, what it says of itself, its clock, opening and closing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from redrive.core.lifecycle import State
+from redrive.core.message import Lease
+from redrive.core.ports import Durability, Store
+from tests.conformance.backends import Bench
+from tests.conformance.makers import account, new_token, submit, take_one
+
+
+async def test_a_twin_works_on_the_same_data(bench: Bench, store: Store) -> None:
+    (message_id,) = await submit(store)
+    twin = await bench.adopt(store.twin())
+    assert (await take_one(twin)).message.id == message_id
+    assert (await account(store, message_id)).state is State.CLAIMED
+
+
+async def test_a_twin_extends_leases_from_another_threads_loop(bench: Bench, store: Store) -> None:
+    await submit(store)
+    delivery = await take_one(store)
+    bench.advance(20)
+    twin = store.twin()
+    twin.skew_ms = store.skew_ms
+    assert await asyncio.to_thread(_extend_elsewhere, twin, delivery.lease) == set()
+    bench.advance(20)
+    assert await store.reclaim("orders", new_token(), 30, 10) == []
+
+
+def _extend_elsewhere(twin: Store, lease: Lease) -> object:
+    async def extend() -> object:
+        await twin.open()
+        try:
+            return await twin.extend([lease], 30)
+        finally:
+            await twin.close()
+
+    return asyncio.run(extend())
+
+
+async def test_closing_a_twin_leaves_the_store_open(store: Store) -> None:
+    twin = store.twin()
+    await twin.open()
+    await twin.close()
+    assert await submit(store)
+
+
+async def test_a_store_says_what_accepted_means(store: Store) -> None:
+    description = await store.describe()
+    assert description.durability in (Durability.A, Durability.B)
+    assert "://" in description.url
+    assert description.meaning.strip()
+
+
+async def test_the_clock_is_near_ours_and_follows_the_skew(bench: Bench, store: Store) -> None:
+    assert abs(store.now() - time.time() * 1000) < 5_000
+    bench.advance(3_600)
+    assert abs(store.now() - time.time() * 1000 - 3_600_000) < 5_000
+
+
+async def test_calls_under_way_end_before_the_store_closes(bench: Bench) -> None:
+    closing, other = await bench.open_store(), await bench.open_store()
+    appends = [asyncio.create_task(submit(closing, 20)) for _ in range(5)]
+    await asyncio.sleep(0)
+    await bench.close_store(closing)
+    ids = [message_id for task in appends for message_id in await task]
+    for message_id in ids:
+        assert (await account(other, message_id)).state is State.WAITING

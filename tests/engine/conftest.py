@@ -1,0 +1,68 @@
+"""An app on a SQLite file of its own, a running worker, and the events it told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from redrive import Redrive
+from redrive.config import load
+from redrive.telemetry.events import Event
+
+MakeApp = Callable[..., Redrive]
+
+
+class Events:
+    """What an app told, with a way to wait for the n-th of a kind."""
+
+    def __init__(self, app: Redrive) -> None:
+        self.told: list[Event] = []
+        self._changed = asyncio.Event()
+        app.telemetry.add(self._add)
+
+    def _add(self, event: Event) -> None:
+        self.told.append(event)
+        self._changed.set()
+
+    def of(self, kind: type[Event]) -> list[Event]:
+        return [event for event in self.told if isinstance(event, kind)]
+
+    async def wait_for(self, kind: type[Event], count: int = 1) -> list[Event]:
+        async with asyncio.timeout(30):
+            while len(found := self.of(kind)) < count:
+                self._changed.clear()
+                await self._changed.wait()
+        return found
+
+
+@pytest.fixture
+def make_app(tmp_path: Path) -> MakeApp:
+    """Apps on one file; keywords are flags as the command line would give them."""
+
+    def make(**flags: object) -> Redrive:
+        given = {"store": f"sqlite:///{tmp_path}/redrive.db", "profile": "development"} | flags
+        return Redrive(settings=load(given, environ={}, folder=tmp_path))
+
+    return make
+
+
+@pytest.fixture
+async def app(make_app: MakeApp) -> AsyncIterator[Redrive]:
+    async with make_app() as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def working(app: Redrive) -> AsyncIterator[Events]:
+    """The app's worker runs while inside and ends gracefully after."""
+    events = Events(app)
+    task = asyncio.create_task(app.run(signals=False))
+    try:
+        yield events
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

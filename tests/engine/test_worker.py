@@ -1,0 +1,277 @@
+"""The running worker: concurrency, isolation, drain, deadlines, suspects, announcements."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from datetime import timedelta
+
+import pytest
+
+from redrive import Delivery, Redrive
+from redrive.core.errors import ConfigurationError
+from redrive.core.failure import Failure, Kind
+from redrive.core.lifecycle import State
+from redrive.core.ports import Claim
+from redrive.core.verdict import Release, Settlement
+from redrive.office.audit import Actor
+from redrive.office.queues import Queues
+from redrive.telemetry.events import Completed, HandlerOverran, Released, RetryScheduled
+
+from .conftest import MakeApp, working
+
+
+async def _state(app: Redrive, message_id: str) -> State:
+    account = await app.store.get(message_id)
+    assert account is not None
+    return account.state
+
+
+async def test_everything_submitted_is_done_once(app: Redrive) -> None:
+    seen: list[int] = []
+
+    @app.handler("orders")
+    async def handle(number: int) -> None:
+        seen.append(number)
+
+    async with working(app) as events:
+        await asyncio.gather(
+            *(app.submit("orders", number, tenant=f"t{number % 7}") for number in range(300))
+        )
+        await events.wait_for(Completed, 300)
+    assert sorted(seen) == list(range(300))
+    (counts,) = await app.store.queues()
+    assert (counts.published, counts.pending, counts.processing) == (300, 0, 0)
+
+
+async def test_a_queue_never_runs_more_than_its_concurrency(app: Redrive) -> None:
+    running, most = 0, 0
+
+    @app.handler("orders", concurrency=3)
+    async def handle(number: int) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+
+    async with working(app) as events:
+        await asyncio.gather(*(app.submit("orders", number) for number in range(60)))
+        await events.wait_for(Completed, 60)
+    assert most == 3
+
+
+async def test_the_process_bounds_all_queues_together(make_app: MakeApp) -> None:
+    async with make_app(**{"worker.concurrency": 4}) as app:
+        running, most = 0, 0
+
+        async def handle(number: int) -> None:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0)
+            running -= 1
+
+        for queue in ("a", "b", "c"):
+            app.handler(queue)(handle)
+        async with working(app) as events:
+            await asyncio.gather(*(app.submit(queue, n) for queue in "abc" for n in range(30)))
+            await events.wait_for(Completed, 90)
+    assert most == 4
+
+
+async def test_def_handlers_run_in_threads_side_by_side(app: Redrive) -> None:
+    together = threading.Barrier(5, timeout=20)
+
+    @app.handler("orders", concurrency=5)
+    def handle(number: int) -> None:
+        together.wait()
+
+    async with working(app) as events:
+        await asyncio.gather(*(app.submit("orders", number) for number in range(5)))
+        await events.wait_for(Completed, 5)
+
+
+async def test_context_of_one_message_never_reaches_the_next(app: Redrive) -> None:
+    customer = contextvars.ContextVar("customer", default="nobody")
+    seen: list[str] = []
+
+    @app.handler("orders", concurrency=1)
+    async def handle(name: str) -> None:
+        seen.append(customer.get())
+        customer.set(name)
+
+    async with working(app) as events:
+        for name in ("ana", "bo", "cy"):
+            await app.submit("orders", name)
+        await events.wait_for(Completed, 3)
+    assert seen == ["nobody"] * 3
+
+
+async def test_a_handler_past_its_deadline_is_cancelled_and_retried(app: Redrive) -> None:
+    cancelled = asyncio.Event()
+
+    @app.handler("orders", deadline=timedelta(milliseconds=30))
+    async def handle(payload: object) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    async with working(app) as events:
+        await app.submit("orders", 1)
+        (retry,) = (await events.wait_for(RetryScheduled))[:1]
+    assert cancelled.is_set()
+    assert isinstance(retry, RetryScheduled)
+    assert (retry.failure.code, retry.failure.kind) == ("deadline", Kind.TEMPORARY)
+
+
+async def test_a_def_handler_past_its_deadline_keeps_its_slot_and_its_result_stands(app: Redrive) -> None:
+    let_go = threading.Event()
+    runs: list[int] = []
+
+    @app.handler("orders", deadline=timedelta(milliseconds=30), concurrency=1)
+    def handle(number: int) -> None:
+        runs.append(number)
+        let_go.wait(20)
+
+    async with working(app) as events:
+        first = await app.submit("orders", 1)
+        await events.wait_for(HandlerOverran)
+        await app.submit("orders", 2)
+        assert await _state(app, first.id) is State.CLAIMED
+        assert runs == [1]
+        let_go.set()
+        await events.wait_for(Completed, 2)
+    assert runs == [1, 2]
+
+
+async def test_stopping_lets_running_attempts_finish_and_gives_the_rest_back(app: Redrive) -> None:
+    begun, finish = asyncio.Event(), asyncio.Event()
+    done: list[int] = []
+
+    @app.handler("orders", concurrency=1)
+    async def handle(number: int) -> None:
+        begun.set()
+        await finish.wait()
+        done.append(number)
+
+    receipts = [await app.submit("orders", number) for number in range(3)]
+    async with working(app):
+        await begun.wait()
+        asyncio.get_running_loop().call_later(0.05, finish.set)
+    assert done == [0]
+    accounts = [await app.store.get(receipt.id) for receipt in receipts]
+    states = [(account.state, account.progress.attempts) for account in accounts if account]
+    assert states == [(State.DONE, 1), (State.WAITING, 0), (State.WAITING, 0)]
+
+
+async def test_an_attempt_that_outlasts_the_drain_is_given_back_uncounted(make_app: MakeApp) -> None:
+    async with make_app(**{"worker.drain_s": 0.05}) as app:
+        begun = asyncio.Event()
+
+        @app.handler("orders")
+        async def handle(number: int) -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        receipt = await app.submit("orders", 1)
+        async with working(app) as events:
+            await begun.wait()
+        assert len(events.of(Released)) == 1
+        account = await app.store.get(receipt.id)
+        assert account is not None
+        assert (account.state, account.progress.attempts, account.failures) == (State.WAITING, 0, ())
+
+
+async def test_a_suspect_runs_alone(app: Redrive) -> None:
+    receipts = [await app.submit("orders", number) for number in range(3)]
+    claimed = await app.store.claim(Claim("orders", "dead-worker", 3, 30.0))
+    now = app.store.now()
+    lost = Failure(now, 1, Kind.LOST, "its worker was lost")
+    await app.store.settle([Settlement(delivery, Release(now, lost)) for delivery in claimed.deliveries])
+    running: set[int] = set()
+    company: list[int] = []
+
+    @app.handler("orders", concurrency=5)
+    async def handle(number: int, delivery: Delivery) -> None:
+        running.add(number)
+        if delivery.progress.crashes:
+            company.append(len(running))
+        await asyncio.sleep(0)
+        running.discard(number)
+
+    async with working(app) as events:
+        await asyncio.gather(*(app.submit("orders", 100 + number) for number in range(50)))
+        await events.wait_for(Completed, 53)
+    assert company == [1, 1, 1]
+    assert [await _state(app, receipt.id) for receipt in receipts] == [State.DONE] * 3
+
+
+async def test_an_unserved_queue_waits_and_says_no_handler(app: Redrive) -> None:
+    @app.handler("orders")
+    async def handle(payload: object) -> None: ...
+
+    office = Queues(app.store, Actor("test", "test"))
+    async with working(app) as events:
+        await app.submit("invoices", 1)
+        await app.submit("orders", 1)
+        await events.wait_for(Completed)
+        status = {one.counts.queue: one for one in await office.status()}
+    assert status["invoices"].no_handler
+    assert status["invoices"].counts.pending == 1
+    assert status["orders"].workers == 1
+    assert not status["orders"].no_handler
+
+
+async def test_a_stopped_worker_is_no_longer_announced(app: Redrive) -> None:
+    @app.handler("orders")
+    async def handle(payload: object) -> None: ...
+
+    async with working(app) as events:
+        await app.submit("orders", 1)
+        await events.wait_for(Completed)
+    assert [one.workers for one in await Queues(app.store, Actor("test", "test")).status()] == [0]
+
+
+async def test_a_paused_queue_hands_out_nothing_until_it_is_resumed(app: Redrive) -> None:
+    office = Queues(app.store, Actor("ana@host", "test"))
+
+    @app.handler("orders")
+    async def handle(payload: object) -> None: ...
+
+    @app.handler("other")
+    async def other(payload: object) -> None: ...
+
+    await office.pause("orders")
+    async with working(app) as events:
+        receipt = await app.submit("orders", 1)
+        await app.submit("other", 1)
+        await events.wait_for(Completed)
+        assert await _state(app, receipt.id) is State.WAITING
+        await office.resume("orders")
+        await events.wait_for(Completed, 2)
+    assert await _state(app, receipt.id) is State.DONE
+
+
+async def test_an_app_without_handlers_says_what_to_do(app: Redrive) -> None:
+    with pytest.raises(ConfigurationError, match=r"@app\.handler"):
+        await app.run(signals=False)
+
+
+def test_two_handlers_for_one_queue_are_refused(make_app: MakeApp) -> None:
+    app = make_app()
+
+    @app.handler("orders")
+    async def handle(payload: object) -> None: ...
+
+    with pytest.raises(ConfigurationError, match="already has a handler"):
+        app.handler("orders")(handle)
+
+
+@pytest.mark.parametrize("function", [lambda: None, lambda a, b, c: None])
+def test_a_handler_with_the_wrong_parameters_is_refused(make_app: MakeApp, function: object) -> None:
+    with pytest.raises(ConfigurationError, match="parameters"):
+        make_app().handler("orders")(function)  # type: ignore[type-var]

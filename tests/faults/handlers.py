@@ -1,0 +1,124 @@
+"""What the worker process under test runs: handlers that do as their payload says, and write it down.
+
+`orders` is served by an `async def`, `plain` by a `def`. Every hand-over writes `begin` before the work and
+`end` after it; an attempt that is cancelled or killed has no `end`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+
+from redrive import Delivery, Permanent, Redrive, RetryPolicy, Temporary
+from redrive.telemetry.events import (
+    Buried,
+    Completed,
+    Event,
+    HandlerOverran,
+    LeaseLost,
+    LoopFailed,
+    Released,
+    RetryScheduled,
+    SettleRefused,
+    StoreTrouble,
+    WorkerStarted,
+    WorkerStopped,
+)
+from tests.faults.ledger import Ledger, Line, Plan
+from tests.faults.waiting import wait_in_thread, wait_until
+
+ORDERS = "orders"
+PLAIN = "plain"
+ATTEMPTS = 4
+RETRY = RetryPolicy(attempts=ATTEMPTS, base_s=0.05, cap_s=0.1)
+HANG_S = 60.0
+GATE_S = 30.0
+
+_JOB_EVENTS: dict[type, str] = {
+    Completed: "completed",
+    Buried: "buried",
+    RetryScheduled: "retried",
+    Released: "released",
+    SettleRefused: "refused",
+    HandlerOverran: "overran",
+}
+
+
+def serve(app: Redrive, ledger: Ledger, *, concurrency: int, deadline_s: float) -> None:
+    """Register both handlers and a sink that writes down what the worker tells."""
+    deadline = timedelta(seconds=deadline_s)
+
+    @app.handler(ORDERS, retry=RETRY, concurrency=concurrency, deadline=deadline)
+    async def orders(plan: Plan, delivery: Delivery) -> None:
+        ledger.write(_line("begin", delivery))
+        await _work(plan)
+        _end(ledger, plan, delivery)
+
+    @app.handler(PLAIN, retry=RETRY, concurrency=concurrency, deadline=deadline)
+    def plain(plan: Plan, delivery: Delivery) -> None:
+        ledger.write(_line("begin", delivery))
+        if plan.work_s:
+            time.sleep(plan.work_s)
+        if plan.gate is not None:
+            wait_in_thread(Path(plan.gate).exists, GATE_S)
+        _end(ledger, plan, delivery)
+
+    app.telemetry.add(lambda event: _tell(ledger, event))
+
+
+async def _work(plan: Plan) -> None:
+    match plan.act:
+        case "hang":
+            await asyncio.sleep(HANG_S)
+        case "block":
+            time.sleep(plan.work_s)  # noqa: ASYNC251 - blocking the loop is what is tested
+        case "exit":
+            os._exit(3)
+        case _ if plan.work_s:
+            await asyncio.sleep(plan.work_s)
+    if plan.gate is not None:
+        await wait_until(Path(plan.gate).exists, GATE_S, f"{plan.gate} opens")
+
+
+def _end(ledger: Ledger, plan: Plan, delivery: Delivery) -> None:
+    """Write how the attempt ends, then end it that way."""
+    if delivery.progress.generation < plan.permanent:
+        ledger.write(_line("end", delivery, "permanent"))
+        raise Permanent("as planned")
+    if delivery.progress.attempts <= plan.fails:
+        ledger.write(_line("end", delivery, "temporary"))
+        raise Temporary("as planned")
+    ledger.write(_line("end", delivery, "ok"))
+
+
+def _line(what: str, delivery: Delivery, note: str = "") -> Line:
+    progress = delivery.progress
+    return Line(
+        what=what,
+        id=delivery.message.id,
+        attempt=progress.attempts,
+        generation=progress.generation,
+        note=note,
+    )
+
+
+def _tell(ledger: Ledger, event: Event) -> None:
+    name = _JOB_EVENTS.get(type(event))
+    match event:
+        case Buried():
+            ledger.write(_line("buried", event.delivery, event.reason))
+        case Completed() | RetryScheduled() | Released() | SettleRefused() | HandlerOverran() if name:
+            ledger.write(_line(name, event.delivery))
+        case LeaseLost():
+            ledger.write(Line(what="lease lost"))
+        case StoreTrouble():
+            ledger.write(Line(what="trouble", note=f"{event.doing}: {event.error}"))
+        case LoopFailed():
+            ledger.write(Line(what="trouble", note=f"{event.doing}: {event.error!r}"))
+        case WorkerStarted():
+            ledger.write(Line(what="started"))
+        case WorkerStopped():
+            ledger.write(Line(what="stopped"))

@@ -1,0 +1,197 @@
+"""Starting, killing and watching the child processes of one test, each by its own id.
+
+Whatever a test does, all its children are gone when its `Site` closes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from redrive import Redrive
+from redrive.core.lifecycle import State
+from redrive.core.message import Progress
+from tests.faults.checks import Evidence
+from tests.faults.child import make_app
+from tests.faults.handlers import ORDERS
+from tests.faults.ledger import ACCEPTED, HANDED, Ledger, Line, Plan, read_lines
+from tests.faults.waiting import Condition, wait_until
+
+ROOT = Path(__file__).parents[2]
+START_S = 15.0
+END_S = 40.0
+
+
+class Child:
+    """One running program."""
+
+    def __init__(self, process: subprocess.Popen[bytes], errors: Path) -> None:
+        self._process = process
+        self._errors = errors
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def errors(self) -> str:
+        """What it wrote on stderr."""
+        return self._errors.read_text(errors="replace")
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is gone."""
+        self._process.kill()
+        self._process.wait()
+
+    async def ended(self, timeout_s: float = START_S) -> int:
+        """Its exit code, once it ended."""
+        await wait_until(lambda: not self.running, timeout_s, f"process {self.pid} ends")
+        return self._process.wait()
+
+
+class Site:
+    """The folder of one test: its store, its ledgers, its children, and the in-flight ids at each kill."""
+
+    def __init__(self, folder: Path, app: Redrive) -> None:
+        self.folder = folder
+        self.app = app
+        self.evidence = Evidence()
+        self._ledger = Ledger(folder / ACCEPTED)
+        self._children: list[Child] = []
+        self._done: set[str] = set()
+
+    def start(self, program: str, **options: object) -> Child:
+        """Start a child; options are its arguments, True stands for a bare flag."""
+        arguments = [sys.executable, "-m", "tests.faults.child", program, str(self.folder)]
+        for name, value in options.items():
+            arguments += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+        errors = self.folder / f"child-{len(self._children)}.err"
+        with errors.open("wb") as file:
+            process = subprocess.Popen(
+                arguments, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=_environment()
+            )
+        child = Child(process, errors)
+        self._children.append(child)
+        return child
+
+    async def start_worker(self, **options: object) -> Child:
+        """Start a worker and wait until it works."""
+        child = self.start("work", **options)
+        await wait_until(lambda: self._has_started(child), START_S, "the worker starts")
+        return child
+
+    def handed(self, what: str, message_id: str | None = None) -> list[Line]:
+        """Lines of the workers' ledger of one kind."""
+        lines = read_lines(self.folder / HANDED)
+        return [line for line in lines if line.what == what and message_id in (None, line.id)]
+
+    def accepted(self) -> list[Line]:
+        return [line for line in read_lines(self.folder / ACCEPTED) if line.what == "accepted"]
+
+    async def submit(self, plan: Plan, queue: str = ORDERS) -> str:
+        """Submit one message from the test itself; its id."""
+        receipt = await self.app.submit(queue, plan)
+        self._ledger.write(Line(what="accepted", id=receipt.id, note=receipt.id, plan=plan))
+        return receipt.id
+
+    async def wait_for(self, what: str, message_id: str | None = None, count: int = 1) -> list[Line]:
+        """The lines of a kind, once there are `count` of them."""
+        await wait_until(
+            lambda: len(self.handed(what, message_id)) >= count, END_S, f"{count} lines say {what}"
+        )
+        return self.handed(what, message_id)
+
+    async def wait_until(self, condition: Condition, what: str) -> None:
+        """Wait for something that the ledgers or the store will show."""
+        await wait_until(condition, END_S, what)
+
+    async def progress(self, message_id: str) -> Progress:
+        account = await self.app.store.get(message_id)
+        assert account is not None, f"the store does not know {message_id}"
+        return account.progress
+
+    async def wait_state(self, message_id: str, state: State, timeout_s: float = END_S) -> Progress:
+        """The progress of a message, once it is in a state."""
+
+        async def reached() -> bool:
+            return (await self.progress(message_id)).state is state
+
+        await wait_until(reached, timeout_s, f"{message_id} is {state}")
+        return await self.progress(message_id)
+
+    async def note_kill(self) -> None:
+        """Remember what the killed worker held: only that may be handed over again."""
+        held = set()
+        for message_id in self._known() - self._done:
+            account = await self.app.store.get(message_id)
+            if account is not None and account.state is State.DONE:
+                self._done.add(message_id)
+            elif account is not None and account.state is State.CLAIMED:
+                held.add((message_id, account.progress.generation))
+        self.evidence.held.append(frozenset(held))
+
+    async def wait_idle(self, timeout_s: float = END_S) -> float:
+        """Wait until every message has come to its end."""
+
+        async def idle() -> bool:
+            queues = await self.app.store.queues()
+            return not any(
+                each.pending + each.scheduled + each.retry_scheduled + each.processing + each.suspects
+                for each in queues
+            )
+
+        return await wait_until(idle, timeout_s, "everything has come to its end")
+
+    async def violations(self) -> list[str]:
+        """What the invariants say about both ledgers and the store."""
+        await self.evidence.collect(self.app.store, self.folder)
+        return self.evidence.violations()
+
+    def _known(self) -> set[str]:
+        return {line.id for line in read_lines(self.folder / ACCEPTED)}
+
+    def _has_started(self, child: Child) -> bool:
+        assert child.running, f"the worker ended at its start:\n{child.errors}"
+        return any(line.pid == child.pid for line in self.handed("started"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for child in self._children:
+            if child.running:
+                child.signal(signal.SIGCONT)
+                child.kill()
+        if error is not None:
+            for child in self._children:
+                print(f"stderr of {child.pid}:", child.errors[-1500:])
+        self._ledger.close()
+
+
+def _environment() -> dict[str, str]:
+    """Ours without the settings of whoever runs the tests."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("REDRIVE_")}
+
+
+@asynccontextmanager
+async def open_site(folder: Path) -> AsyncIterator[Site]:
+    """A site whose app is open in the test's own process; children are stopped at the end."""
+    async with make_app(folder) as app:
+        with Site(folder, app) as site:
+            yield site

@@ -1,0 +1,145 @@
+"""The checks are good: with each bug planted into the child they report it, without it they are silent."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from redrive.core.lifecycle import State
+from tests.faults.ledger import Plan
+from tests.faults.processes import Child, Site, open_site
+from tests.faults.stale import stop_past_lease
+
+LEASE_S = 0.5
+
+
+def _judge(violations: list[str], number: str, caught: bool) -> None:
+    """The invariant of this number is broken, or none is."""
+    if caught:
+        assert any(violation.startswith(number) for violation in violations), violations
+    else:
+        assert violations == []
+
+
+@pytest.mark.parametrize(("plant", "caught"), [(None, False), ("settle_without_token", True)])
+async def test_a_settle_without_its_token_check_is_caught(
+    tmp_path: Path, plant: str | None, caught: bool
+) -> None:
+    async with open_site(tmp_path) as site:
+        gate = tmp_path / "gate"
+        stale = await site.start_worker(lease_s=LEASE_S, **_planted(plant))
+        message_id = await site.submit(Plan(gate=str(gate)))
+        await site.wait_for("begin", message_id)
+        await stop_past_lease(site, stale)
+        await site.start_worker(lease_s=LEASE_S)
+        await site.wait_for("begin", message_id, count=2)
+        gate.touch()
+        await site.wait_state(message_id, State.DONE)
+        stale.signal(signal.SIGCONT)
+        await _wait_second_end(site, message_id)
+        _judge(await site.violations(), "I6", caught)
+
+
+async def _wait_second_end(site: Site, message_id: str) -> None:
+    """Wait until the stale worker has tried to settle: refused, or not."""
+    told = ("completed", "refused")
+
+    def tried() -> bool:
+        return sum(len(site.handed(what, message_id)) for what in told) >= 2
+
+    await site.wait_until(tried, "the stale worker settles")
+
+
+@pytest.mark.parametrize(("plant", "caught"), [(None, False), ("count_attempt_late", True)])
+async def test_an_attempt_counted_late_is_caught(tmp_path: Path, plant: str | None, caught: bool) -> None:
+    async with open_site(tmp_path) as site:
+        gate = tmp_path / "gate"
+        worker = await site.start_worker(lease_s=LEASE_S, **_planted(plant))
+        message_id = await site.submit(Plan(fails=2, gate=str(gate)))
+        gate.touch()
+        await site.wait_for("retried", message_id, count=1)
+        gate.unlink()
+        await _begun_and_not_ended(site, message_id)
+        await _kill(site, worker)
+        gate.touch()
+        await site.start_worker(lease_s=LEASE_S, **_planted(plant))
+        await site.wait_idle()
+        _judge(await site.violations(), "I7", caught)
+
+
+async def _begun_and_not_ended(site: Site, message_id: str) -> None:
+    def begun() -> bool:
+        return len(site.handed("begin", message_id)) > len(site.handed("end", message_id)) >= 1
+
+    await site.wait_until(begun, "an attempt is under way")
+
+
+@pytest.mark.parametrize(("plant", "caught"), [(None, False), ("settle_before_handler", True)])
+async def test_a_settle_before_the_handler_is_caught(tmp_path: Path, plant: str | None, caught: bool) -> None:
+    async with open_site(tmp_path) as site:
+        gate = tmp_path / "gate"
+        worker = await site.start_worker(lease_s=LEASE_S, **_planted(plant))
+        busy = await site.submit(Plan(gate=str(gate)))
+        await site.wait_for("begin", busy)
+        if plant is not None:
+            await site.wait_for("completed", busy)
+        await _kill(site, worker)
+        gate.touch()
+        await site.start_worker(lease_s=LEASE_S)
+        await site.wait_idle()
+        _judge(await site.violations(), "I3", caught)
+
+
+@pytest.mark.parametrize(("plant", "caught"), [(None, False), ("accept_before_commit", True)])
+async def test_an_accept_before_the_commit_is_caught(tmp_path: Path, plant: str | None, caught: bool) -> None:
+    async with open_site(tmp_path) as site:
+        submitter = site.start(
+            "submit", count=40, die="before:commit:3", seed=1, mild=True, **_planted(plant)
+        )
+        assert await submitter.ended() == -signal.SIGKILL, submitter.errors
+        await site.start_worker(lease_s=LEASE_S)
+        await site.wait_idle()
+        _judge(await site.violations(), "I2", caught)
+
+
+@pytest.mark.parametrize(("plant", "caught"), [(None, False), ("dedupe_key_first", True)])
+async def test_a_dedupe_key_written_first_is_caught(tmp_path: Path, plant: str | None, caught: bool) -> None:
+    """One task, every message with a key: killed between the key and the message, then asked again."""
+    async with open_site(tmp_path) as site:
+        options = {"tasks": 1, "count": 10, "mild": True, "dedupe": 1.0}
+        submitter = site.start("submit", die="before:commit:4", seed=1, **options, **_planted(plant))
+        assert await submitter.ended() == -signal.SIGKILL, submitter.errors
+        again = site.start("submit", **options | {"count": 0})
+        assert await again.ended() == 0, again.errors
+        await site.start_worker(lease_s=LEASE_S)
+        await site.wait_idle()
+        _judge(await site.violations(), "I2", caught)
+
+
+@pytest.mark.parametrize(("plant", "caught"), [(None, False), ("reclaim_live_leases", True)])
+async def test_a_sweep_that_takes_live_leases_is_caught(
+    tmp_path: Path, plant: str | None, caught: bool
+) -> None:
+    async with open_site(tmp_path) as site:
+        gate = tmp_path / "gate"
+        await site.start_worker(lease_s=30)
+        message_id = await site.submit(Plan(gate=str(gate)))
+        await site.wait_for("begin", message_id)
+        sweeper = await site.start_worker(lease_s=30, **_planted(plant))
+        if plant is not None:
+            await site.wait_for("begin", message_id, count=2)
+        gate.touch()
+        await site.wait_idle()
+        assert sweeper.running
+        _judge(await site.violations(), "I4", caught)
+
+
+def _planted(plant: str | None) -> dict[str, object]:
+    return {} if plant is None else {"plant": plant}
+
+
+async def _kill(site: Site, worker: Child) -> None:
+    worker.kill()
+    await site.note_kill()

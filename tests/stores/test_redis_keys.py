@@ -1,0 +1,174 @@
+"""How the data lies in Redis: one slot a queue, nothing left behind, damage contained."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+
+import pytest
+from redis.asyncio import Redis
+
+from redrive.core.errors import StoreError
+from redrive.core.message import Track
+from redrive.core.ports import Cleanup, Status
+from redrive.core.verdict import Bury, Reason, Settlement
+from redrive.stores.redis import RedisStore
+from tests.conformance import makers
+
+QUEUE = makers.QUEUE
+
+
+@pytest.fixture
+def prefix() -> str:
+    return f"keys:{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+async def store(redis_url: str, prefix: str) -> AsyncIterator[RedisStore]:
+    store = RedisStore(redis_url, prefix=prefix)
+    await store.open()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def server(redis_url: str) -> AsyncIterator[Redis]:
+    client = Redis.from_url(redis_url)
+    yield client
+    await client.aclose()
+
+
+async def keys_of(server: Redis, prefix: str) -> set[str]:
+    return {key.decode() async for key in server.scan_iter(f"{prefix}[:/]*", count=1_000)}
+
+
+async def live_every_life(store: RedisStore) -> None:
+    """Done, retried, dead, re-driven, discarded, cancelled, suspect: a message of each."""
+    await makers.submit(store, 2, tenant="acme", dedupe=None)
+    await makers.append(store, makers.entry(store, tenant="bob", dedupe="k", track=Track.BULK))
+    await makers.submit(store, 1, tenant="carl", delay_s=3_600)
+    first, second, third = await makers.take(store)
+    await makers.retry(store, first)
+    await makers.bury(store, second)
+    await makers.crash(store, third)
+    await store.redrive(QUEUE, [second.message.id], actor="ann")
+    await makers.take(store, 1, alone=True)
+
+
+async def test_every_key_of_a_queue_is_in_its_slot(store: RedisStore, server: Redis, prefix: str) -> None:
+    await live_every_life(store)
+    await store.put_record("notes", "1", {"text": "x"}, expected=0)
+    await store.write_journal("audit", {"who": "ann"})
+    keys = await keys_of(server, prefix)
+    elsewhere = {key for key in keys if not key.startswith(f"{prefix}:{{{QUEUE}}}")}
+    assert elsewhere == {
+        f"{prefix}:format",
+        f"{prefix}:queues",
+        f"{prefix}/records:{{notes}}",
+        f"{prefix}/records:{{notes}}:r:1",
+        f"{prefix}/journal:{{audit}}",
+    }
+
+
+async def test_nothing_of_a_finished_message_is_left_after_cleanup(
+    store: RedisStore, server: Redis, prefix: str
+) -> None:
+    await makers.append(store, makers.entry(store, dedupe="k"))
+    delivery = await makers.take_one(store)
+    await store.settle(
+        [Settlement(delivery, Bury(Reason.PERMANENT, makers.failure(delivery, traceback="line 1")))]
+    )
+    await store.redrive(QUEUE, [delivery.message.id], actor="ann")
+    await makers.complete(store, await makers.take_one(store))
+    store.skew_ms += 30 * 86_400_000
+    assert await store.cleanup(Cleanup(finished_before_at=store.now())) == 2
+    root = f"{prefix}:{{{QUEUE}}}"
+    assert await keys_of(server, prefix) == {
+        f"{prefix}:format",
+        f"{prefix}:queues",
+        root,
+        f"{root}:tenants",
+        f"{root}:lane:{makers.TENANT}",
+    }
+
+
+async def test_equal_tracebacks_are_kept_once_and_as_long_as_a_failure_needs_them(
+    store: RedisStore, server: Redis, prefix: str
+) -> None:
+    first, second = await makers.submit(store, 2)
+    for delivery in await makers.take(store):
+        failure = makers.failure(delivery, traceback="the same traceback")
+        await store.settle([Settlement(delivery, Bury(Reason.PERMANENT, failure))])
+    traces = f"{prefix}:{{{QUEUE}}}:traces"
+    assert await server.hlen(traces) == 1
+    for message_id in (first, second):
+        assert (await makers.account(store, message_id)).failures[0].traceback == "the same traceback"
+    await store.redrive(QUEUE, [first], actor="ann")
+    await makers.complete(store, await makers.take_one(store))
+    store.skew_ms += 30 * 86_400_000
+    assert await store.cleanup(Cleanup(finished_before_at=store.now())) == 1
+    assert (await makers.account(store, second)).failures[0].traceback == "the same traceback"
+
+
+async def test_a_message_whose_progress_is_damaged_is_handed_out_as_unreadable_beside_the_others(
+    store: RedisStore, server: Redis, prefix: str
+) -> None:
+    bad, good = await makers.submit(store, 2)
+    await server.hset(f"{prefix}:{{{QUEUE}}}:p", bad, b"\xc1 not msgpack")
+    first, second = await makers.take(store)
+    assert (first.message.id, second.message.id) == (bad, good)
+    assert first.unreadable is not None
+    assert second.unreadable is None
+    await makers.bury(store, first, reason=Reason.POISON)
+    await makers.complete(store, second)
+    assert [letter.message.id for letter in await makers.letters(store)] == [bad]
+    assert (await makers.counts(store)).pending == 0
+
+
+async def test_a_message_whose_progress_is_damaged_while_claimed_comes_back_when_its_lease_ends(
+    store: RedisStore, server: Redis, prefix: str
+) -> None:
+    (message_id,) = await makers.submit(store)
+    await makers.take_one(store)
+    await server.hset(f"{prefix}:{{{QUEUE}}}:p", message_id, b"\xc1 not msgpack")
+    store.skew_ms += 60_000
+    (delivery,) = await store.reclaim(QUEUE, makers.new_token(), 30, 100)
+    assert delivery.message.id == message_id
+    assert delivery.unreadable is not None
+    await makers.bury(store, delivery, reason=Reason.POISON)
+    assert [letter.message.id for letter in await makers.letters(store)] == [message_id]
+
+
+async def test_a_message_in_a_newer_format_is_unreadable_and_says_why(
+    store: RedisStore, server: Redis, prefix: str
+) -> None:
+    (message_id,) = await makers.submit(store)
+    frames = f"{prefix}:{{{QUEUE}}}:m"
+    frame = bytearray(await server.hget(frames, message_id))
+    assert frame[5] == 1, "the format is the first element of the envelope"
+    frame[5] = 9
+    await server.hset(frames, message_id, bytes(frame))
+    delivery = await makers.take_one(store)
+    assert delivery.message.body == bytes(frame)
+    assert "newer" in str(delivery.unreadable)
+
+
+async def test_data_of_a_newer_redrive_is_refused(redis_url: str, server: Redis, prefix: str) -> None:
+    await server.set(f"{prefix}:format", 2)
+    with pytest.raises(StoreError, match="newer Redrive"):
+        await RedisStore(redis_url, prefix=prefix).open()
+
+
+async def test_a_queue_named_like_a_record_kind_shares_no_key_with_it(store: RedisStore) -> None:
+    await store.put_record("notes", "1", {"text": "x"}, expected=0)
+    receipts = await makers.append(store, makers.entry(store, queue="records:notes"))
+    assert receipts[0].status is Status.ACCEPTED
+    assert [record.id for record in await store.list_records("notes")] == ["1"]
+
+
+async def test_more_lanes_than_a_claim_wakes_are_all_served_by_the_next_claims(store: RedisStore) -> None:
+    entries = [makers.entry(store, tenant=f"t{number:03}", delay_s=60) for number in range(450)]
+    await makers.append(store, *entries)
+    store.skew_ms += 120_000
+    sizes = [len(await makers.take(store, 1_000)) for _ in range(4)]
+    assert sizes == [200, 200, 50, 0]

@@ -1,0 +1,61 @@
+"""The rules that every Lua file keeps, read from the files themselves (P38, P42-P45)."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+import pytest
+
+from redrive.stores.redis.scripts import load_script
+from redrive.stores.statements import load_lua
+
+ALL = sorted(
+    entry.name.removesuffix(".lua")
+    for entry in files("redrive.stores").joinpath("lua").iterdir()
+    if entry.name.endswith(".lua")
+)
+VERBS = [name for name in ALL if load_lua(name).startswith("#!lua")]
+PARTS = [name for name in ALL if name not in VERBS]
+
+
+@pytest.mark.parametrize("verb", ["claim", "settle", "extend", "reclaim", "cleanup", "cancel", "discard"])
+def test_what_drains_is_allowed_when_memory_is_full(verb: str) -> None:
+    assert load_lua(verb).startswith("#!lua flags=allow-oom\n")
+
+
+@pytest.mark.parametrize("verb", ["append", "bury", "put_record", "write_journal"])
+def test_what_adds_is_refused_when_memory_is_full(verb: str) -> None:
+    assert load_lua(verb).startswith("#!lua\n")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_no_script_unpacks_a_list_or_scans_the_keys(name: str) -> None:
+    text = load_lua(name)
+    assert not re.search(r"(?<![.\w])unpack\(|table\.unpack", text)
+    assert not re.search(r"'(KEYS|SCAN|HGETALL|SMEMBERS|FLUSH\w+)'", text)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_states_its_contract_and_takes_its_keys_from_the_root(verb: str) -> None:
+    text = load_lua(verb)
+    assert re.search(rf"^-- {verb}: ", text, re.MULTILINE)
+    assert "-- KEYS 1" in text
+    assert "-- ARGV 1" in text
+    assert "-- Returns" in text
+    assert "KEYS[2]" not in text
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_every_shared_part_is_used_by_a_verb(name: str) -> None:
+    assert any(
+        re.search(rf"^-- Composed after: .*\b{name}\b", load_lua(verb), re.MULTILINE) for verb in VERBS
+    )
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_composed_script_has_its_shebang_first_and_once(verb: str) -> None:
+    script = load_script(verb)
+    assert script.text.startswith("#!lua")
+    assert script.text.count("#!lua") == 1
+    assert len(script.sha) == 40

@@ -1,0 +1,204 @@
+"""What is special about a Redis server: full memory, lost scripts, rights, durability, a bad address."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+
+from redrive.core.errors import ConfigurationError, StoreError, StoreFull, StoreUnavailable
+from redrive.core.message import Lapse
+from redrive.core.ports import Durability
+from redrive.stores.redis import RedisStore
+from redrive.stores.redis.durability import judge
+from redrive.stores.redis.errors import mask_url
+from tests.conformance import makers
+from tests.servers import RedisServer, free_port, start_redis
+
+QUEUE = makers.QUEUE
+
+
+@pytest.fixture
+async def url(tmp_path: Path) -> AsyncIterator[str]:
+    """A server of this test's own, whose settings it may change."""
+    server = start_redis(tmp_path)
+    yield server.url
+    server.stop()
+
+
+@pytest.fixture
+async def store(url: str) -> AsyncIterator[RedisStore]:
+    store = RedisStore(url)
+    await store.open()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def server(url: str) -> AsyncIterator[Redis]:
+    client = Redis.from_url(url)
+    yield client
+    await client.aclose()
+
+
+async def test_a_full_server_refuses_new_messages_and_lets_the_accepted_ones_drain(
+    store: RedisStore, server: Redis
+) -> None:
+    await makers.submit(store, 4)
+    held = await makers.take(store, 2)
+    await server.config_set("maxmemory", "1mb")
+    with pytest.raises(StoreFull, match="drains"):
+        await makers.submit(store)
+    lost, done = held
+    assert await store.extend([done.lease], 30) == set()
+    assert await makers.complete(store, done) == set()
+    store.skew_ms += 60_000
+    (reclaimed,) = await store.reclaim(QUEUE, makers.new_token(), 30, 100)
+    assert (reclaimed.message.id, reclaimed.lapse) == (lost.message.id, Lapse.LOST)
+    assert await makers.bury(store, reclaimed) == set()
+    assert await makers.complete(store, *await makers.take(store)) == set()
+    counts = await makers.counts(store)
+    assert (counts.pending, counts.processing, counts.published, counts.dlq) == (0, 0, 3, 1)
+
+
+async def test_a_server_that_has_forgotten_its_scripts_is_told_them_again(
+    store: RedisStore, server: Redis
+) -> None:
+    await makers.submit(store, 2)
+    await server.script_flush()
+    assert len(await makers.take(store)) == 2
+
+
+async def test_a_restarted_server_is_found_again_by_the_same_store(tmp_path: Path) -> None:
+    first = start_redis(tmp_path)
+    store = RedisStore(first.url)
+    await store.open()
+    (message_id,) = await makers.submit(store)
+    first.stop()
+    with pytest.raises(StoreUnavailable):
+        await makers.take(store)
+    second = _start_again(first, tmp_path)
+    try:
+        assert await _first_answer(store) == [message_id]
+    finally:
+        await store.close()
+        second.stop()
+
+
+def _start_again(server: RedisServer, folder: Path) -> RedisServer:
+    port = server.url.rpartition(":")[2].removesuffix("/0")
+    options = ["--port", port, "--bind", "127.0.0.1", "--dir", str(folder), "--appendonly", "yes"]
+    process = subprocess.Popen(["redis-server", *options], stdout=subprocess.DEVNULL)
+    return RedisServer(server.url, process)
+
+
+async def _first_answer(store: RedisStore) -> list[str]:
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                return makers.ids_of(await makers.take(store))
+            except StoreUnavailable:
+                await asyncio.sleep(0.02)
+
+
+async def test_durability_is_read_from_the_live_server(store: RedisStore, server: Redis) -> None:
+    assert (await store.describe()).durability is Durability.B
+    await server.config_set("appendfsync", "always")
+    assert (await store.describe()).durability is Durability.A
+    await server.config_set("appendonly", "no")
+    assert (await store.describe()).durability is Durability.C
+
+
+async def test_a_server_that_does_not_show_its_settings_is_of_unknown_durability(
+    url: str, server: Redis
+) -> None:
+    await server.execute_command("ACL", "SETUSER", "limited", "on", ">s3cret", "~*", "+@all", "-config")
+    address = url.replace("redis://", "redis://limited:s3cret@")
+    store = RedisStore(address)
+    await store.open()
+    description = await store.describe()
+    await store.close()
+    assert description.durability is Durability.UNKNOWN
+    assert "s3cret" not in description.url
+
+
+async def test_a_wrong_password_is_refused_and_never_shown(url: str, server: Redis) -> None:
+    await server.execute_command("ACL", "SETUSER", "default", "on", ">right", "~*", "+@all", "resetpass")
+    await server.execute_command("ACL", "SETUSER", "other", "on", ">right", "~*", "+@all")
+    store = RedisStore(url.replace("redis://", "redis://other:wr0ng-s3cret@"))
+    with pytest.raises(StoreError) as refusal:
+        await store.open()
+    assert "wr0ng-s3cret" not in str(refusal.value)
+    assert not isinstance(refusal.value, StoreUnavailable)
+
+
+async def test_nobody_at_the_address_is_unavailable_and_the_password_stays_hidden() -> None:
+    store = RedisStore(f"redis://user:s3cret@127.0.0.1:{free_port()}/0")
+    with pytest.raises(StoreUnavailable) as refusal:
+        await store.open()
+    assert "s3cret" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "durability"),
+    [
+        ({}, Durability.UNKNOWN),
+        ({"appendonly": "no", "appendfsync": "always"}, Durability.C),
+        ({"appendonly": "yes", "appendfsync": "always"}, Durability.A),
+        ({"appendonly": "yes", "appendfsync": "everysec"}, Durability.B),
+        ({"appendonly": "yes", "appendfsync": "no"}, Durability.C),
+        (
+            {
+                "appendonly": "yes",
+                "appendfsync": "always",
+                "maxmemory": "100",
+                "maxmemory-policy": "allkeys-lru",
+            },
+            Durability.C,
+        ),
+    ],
+)
+def test_the_class_follows_from_the_settings(settings: dict[str, str], durability: Durability) -> None:
+    found, meaning = judge(settings)
+    assert found is durability
+    assert meaning
+
+
+@pytest.mark.parametrize(
+    ("url", "masked"),
+    [
+        ("redis://localhost:6379/0", "redis://localhost:6379/0"),
+        ("redis://:s3cret@localhost:6379/0", "redis://***@localhost:6379/0"),
+        ("rediss://user:s3cret@host/1?ssl_cert_reqs=none", "rediss://***@host/1"),
+        ("unix:///run/redis.sock?password=s3cret", "unix:///run/redis.sock"),
+        ("redis://:s3#cret@host", "redis://***"),
+        ("redis://user:s3?cret@host", "redis://***"),
+        ("redis://user:12#34@host", "redis://***"),
+    ],
+)
+def test_an_address_is_shown_without_its_secrets(url: str, masked: str) -> None:
+    assert mask_url(url) == masked
+
+
+@pytest.mark.parametrize("prefix", ["", "a b", "a{b", "a*", "x" * 65, "a/b"])
+def test_a_prefix_that_is_not_a_name_is_refused(prefix: str) -> None:
+    with pytest.raises(ConfigurationError, match="prefix"):
+        RedisStore("redis://localhost", prefix=prefix)
+
+
+async def test_an_address_that_cannot_be_read_is_refused_without_quoting_it() -> None:
+    with pytest.raises(ConfigurationError) as refusal:
+        await RedisStore("redis://user:s3cret#x@localhost").open()
+    assert "s3cret" not in str(refusal.value)
+
+
+def test_a_missing_driver_says_how_to_install_it() -> None:
+    program = "import sys; sys.modules['redis'] = None; import redrive.stores.redis"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "MissingExtra" in ended.stderr
+    assert "pip install 'redrive[redis]'" in ended.stderr

@@ -1,0 +1,94 @@
+"""Log lines have the exact fields of R34, and hold no secrets and no payload."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from redrive.core.failure import Failure, Kind
+from redrive.core.lifecycle import State
+from redrive.core.message import Delivery, Lease, Message, Progress
+from redrive.core.verdict import Reason
+from redrive.telemetry.events import Buried, Completed, LoopFailed, RetryScheduled, StoreTrouble
+from redrive.telemetry.log_format import configure_logs
+from redrive.telemetry.logs import log_event
+
+DELIVERY = Delivery(
+    Message("019a8b7c-1234-7abc-8def-0123456789ab", "email:send", "acme", b'{"card": 4111}', 0, 60.0),
+    Progress(State.CLAIMED, 0, 60_000, attempts=3),
+    Lease("email:send", "token", 30_000),
+)
+FAILURE = Failure(1, 3, Kind.TEMPORARY, "421 try later, password=hunter2 for bob@example.org", code="421")
+
+
+@pytest.fixture
+def stream() -> Iterator[io.StringIO]:
+    logger = logging.getLogger("redrive")
+    before = (logger.handlers[:], logger.level, logger.propagate)
+    text = io.StringIO()
+    yield text
+    logger.handlers[:], logger.propagate = before[0], before[2]
+    logger.setLevel(before[1])
+
+
+def _lines(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_a_scheduled_retry_has_the_fields_of_document_000(stream: io.StringIO) -> None:
+    configure_logs("info", "json", stream)
+    log_event(RetryScheduled(DELIVERY, FAILURE, 5, 4234))
+    (line,) = _lines(stream)
+    expected = {
+        "level": "warn",
+        "message": "Job failed, scheduling retry",
+        "jobId": DELIVERY.message.id,
+        "companyId": "acme",
+        "attempt": 3,
+        "maxAttempts": 5,
+        "errorCode": "421",
+        "nextRetryDelay": 4234,
+        "isRetryable": True,
+    }
+    assert expected.items() <= line.items()
+    assert line["errorReason"] == "421 try later, password=*** for ***@example.org"
+    assert line["timestamp"].endswith("Z")
+    assert len(line["timestamp"]) == len("2025-10-19T10:30:00.000Z")
+
+
+def test_a_dead_letter_adds_the_fields_of_document_004(stream: io.StringIO) -> None:
+    configure_logs("info", "json", stream)
+    log_event(Buried(DELIVERY, FAILURE, Reason.EXHAUSTED, 5))
+    (line,) = _lines(stream)
+    added = {"level": "error", "recordId": DELIVERY.message.id, "attempts": 3, "finalStatus": "dead"}
+    assert added.items() <= line.items()
+    assert {"component", "method", "error", "jobId", "companyId", "errorCode"} <= line.keys()
+    assert line["isRetryable"] is False
+
+
+def test_no_line_holds_the_payload_or_a_password(stream: io.StringIO) -> None:
+    configure_logs("debug", "json", stream)
+    log_event(Completed(DELIVERY, 0.01))
+    log_event(Buried(DELIVERY, FAILURE, Reason.EXHAUSTED, 5))
+    log_event(StoreTrouble("claim", "redis://ana:s3cret@127.0.0.1/0 refused", 1))
+    log_event(LoopFailed("claim", ValueError("a bug")))
+    text = stream.getvalue()
+    assert "4111" not in text
+    assert "hunter2" not in text
+    assert "s3cret" not in text
+
+
+def test_on_a_terminal_lines_are_readable_and_free_of_foreign_control_sequences(stream: io.StringIO) -> None:
+    configure_logs("info", "text", stream)
+    hostile = Failure(1, 3, Kind.TEMPORARY, "bad \x1b[31mred\x1b[0m \x07 text")
+    log_event(RetryScheduled(DELIVERY, hostile, None, 1000))
+    text = stream.getvalue()
+    assert "warn" in text
+    assert "Job failed, scheduling retry" in text
+    assert "\x1b" not in text
+    assert "\x07" not in text
