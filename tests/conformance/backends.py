@@ -41,7 +41,10 @@ class SqliteBackend:
 
         connection = apsw.Connection(str(self._path))
         connection.set_busy_timeout(5_000)
-        spoil = "UPDATE messages SET headers = CAST(? AS TEXT) WHERE id = ? RETURNING id"
+        spoil = (
+            "UPDATE bodies SET headers = CAST(? AS TEXT)"
+            " WHERE seq = (SELECT seq FROM messages WHERE id = ?) RETURNING seq"
+        )
         spoiled = connection.execute(spoil, (GARBAGE, message_id)).fetchall()
         connection.close()
         assert spoiled, f"no message {message_id} to spoil"

@@ -148,8 +148,10 @@ async def test_turns_hold_across_claimers(bench: Bench) -> None:
     await submit(stores[0], 12, tenant="a")
     await submit(stores[0], 12, tenant="b")
     order: list[str] = []
-    for number in range(12):
-        order += tenants_of(await take(stores[number % 2], 2))
+    turn = 0
+    while batch := await take(stores[turn % 2], 2):
+        order += tenants_of(batch)
+        turn += 1
     assert "".join(order) == "aaabbb" * 4
 
 

@@ -192,12 +192,40 @@ async def test_one_call_settles_deliveries_of_several_claims_and_queues(store: S
     assert [(await counts(store, queue)).published for queue in ("orders", "mail")] == [2, 1]
 
 
-async def test_the_same_delivery_twice_in_one_call_counts_once(store: Store) -> None:
+@pytest.mark.parametrize("kind", ["complete", "retry", "release", "bury"])
+async def test_a_delivery_given_twice_in_one_call_counts_once(store: Store, kind: str) -> None:
     (message_id,) = await submit(store)
     delivery = await take_one(store)
-    assert await complete(store, delivery, delivery) == {message_id}
+    verbs = {"complete": complete, "retry": retry, "release": release, "bury": bury}
+    await verbs[kind](store, delivery, delivery)
     found = await lane(store)
-    assert (found.done, found.in_flight) == (1, 0)
+    assert (found.in_flight, found.waiting + found.dead + found.done) == (0, 1)
+    assert len((await account(store, message_id)).failures) == (kind in ("retry", "bury"))
+
+
+@pytest.mark.parametrize("kind", ["complete", "retry", "release", "bury"])
+async def test_a_delivery_given_twice_does_not_let_go_of_its_neighbour(
+    bench: Bench, store: Store, kind: str
+) -> None:
+    await submit(store, 2)
+    twice, neighbour = await take(store)
+    verbs = {"complete": complete, "retry": retry, "release": release, "bury": bury}
+    await verbs[kind](store, twice, twice)
+    assert await store.extend([neighbour.lease], 30) == set()
+    bench.advance(MINUTE_S)
+    assert ids_of(await store.reclaim("orders", new_token(), 30, 10)) == [neighbour.message.id]
+
+
+async def test_a_stale_and_a_live_delivery_of_one_message_in_one_call(bench: Bench, store: Store) -> None:
+    await submit(store, 2)
+    stale, neighbour = await take(store)
+    bench.advance(MINUTE_S)
+    (taken,) = await store.reclaim("orders", new_token(), 30, 1)
+    if taken.message.id != stale.message.id:
+        stale, neighbour = neighbour, stale
+    await store.settle([Settlement(stale, Complete()), Settlement(taken, Complete())])
+    assert (await account(store, stale.message.id)).state is State.DONE
+    assert ids_of(await store.reclaim("orders", new_token(), 30, 10)) == [neighbour.message.id]
 
 
 async def test_settling_nothing_refuses_nothing(store: Store) -> None:

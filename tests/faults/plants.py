@@ -19,7 +19,7 @@ from redrive.core.ports import Claimed, Receipt
 from redrive.core.verdict import Done
 from redrive.engine.settling import rule
 from redrive.engine.station import Station
-from redrive.stores.sqlite import SqliteStore, append, claim, settle, upkeep
+from redrive.stores.sqlite import SqliteStore, append, claiming, settle, upkeep
 from redrive.stores.sqlite.lanes import LaneBook
 from redrive.stores.sqlite.writer import Step, Writer
 
@@ -27,7 +27,8 @@ from redrive.stores.sqlite.writer import Step, Writer
 def die(point: str) -> None:
     """SIGKILL this process at a point written as `before:settle:2`, `after:commit:1`.
 
-    The verb is a method of the store, or `commit`; after a claim or reclaim only one that got something counts.
+    The verb is a method of the store, or `commit`. After a claim or reclaim, one that got nothing is not
+    counted.
     """
     moment, verb, number = point.split(":")
     calls = count(1)
@@ -84,8 +85,8 @@ def settle_without_token() -> None:
 
 def count_attempt_late() -> None:
     """The attempt is counted when it ends, not when it is handed out."""
-    _rewrite(claim, "take", "attempts = attempts + 1, ", "")
-    _rewrite(claim, "take", "expires_at, attempts,", "expires_at, attempts + 1,")
+    _rewrite(claiming, "take", "attempts = attempts + 1, ", "")
+    _rewrite(claiming, "take", "expires_at, attempts,", "expires_at, attempts + 1,")
     for name in ("complete", "retry", "bury"):
         _rewrite(settle, name, "lease = null,", "attempts = attempts + 1, lease = null,")
 
@@ -149,17 +150,19 @@ def reclaim_live_leases() -> None:
     _rewrite(upkeep, "ended_leases", "until_at <= ?", "? > 0")
 
 
-PLANTS: dict[str, Callable[[], None]] = {
-    plant.__name__: plant
-    for plant in (
-        settle_without_token,
-        count_attempt_late,
-        settle_before_handler,
-        accept_before_commit,
-        dedupe_key_first,
-        reclaim_live_leases,
-    )
-}
+_PLANTS = (
+    settle_without_token,
+    count_attempt_late,
+    settle_before_handler,
+    accept_before_commit,
+    dedupe_key_first,
+    reclaim_live_leases,
+)
+
+
+def plant(name: str) -> None:
+    """Plant the bug of this name into this process."""
+    {each.__name__: each for each in _PLANTS}[name]()
 
 
 def _rewrite(module: Any, name: str, before: str, after: str) -> None:

@@ -41,7 +41,7 @@ async def _run_rounds(folder: Path, rounds: int) -> None:
     async with open_site(folder) as site:
         for number in range(rounds):
             await _run_round(site, chance, seed + number)
-        submitter = site.start("submit", seed=seed + rounds, count=0)
+        submitter = site.start("submit", seed=seed + rounds, count=0, repeat=True)
         await _check_recovery(site)
         assert await submitter.ended() == 0, submitter.errors
         await site.wait_idle()
@@ -51,7 +51,7 @@ async def _run_rounds(folder: Path, rounds: int) -> None:
 
 async def _run_round(site: Site, chance: random.Random, seed: int) -> None:
     """A worker under load is killed at some instant, sometimes its submitter too."""
-    submitter = site.start("submit", seed=seed, count=SUBMITS_A_ROUND, pace_s=0.01)
+    submitter = site.start("submit", seed=seed, count=SUBMITS_A_ROUND, pace_s=0.01, repeat=True)
     worker = site.start("work", lease_s=LEASE_S)
     already = len(site.handed("begin"))
     wanted = already + chance.randint(1, 40)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from redrive.core.failure import Kind
 from redrive.core.lifecycle import State
 from tests.faults.ledger import Plan
 from tests.faults.processes import Site, open_site
@@ -55,6 +56,9 @@ async def test_a_sweeper_that_dies_after_taking_over_delays_nothing(tmp_path: Pa
         await _die(site, "after:reclaim:1")
         await site.start_worker(lease_s=LEASE_S)
         await site.wait_state(message_id, State.DONE, timeout_s=LEASE_S + 1 + 3)
+        account = await site.app.store.get(message_id)
+        assert account is not None
+        assert [failure.kind for failure in account.failures] == [Kind.LOST], "only the first crash is its own"
         assert await site.violations() == []
 
 
@@ -65,7 +69,7 @@ async def test_a_submitter_that_dies_at_this_point_loses_nothing_it_was_told(
     async with open_site(tmp_path) as site:
         submitter = site.start("submit", count=40, die=point, seed=1)
         assert await submitter.ended() == -signal.SIGKILL, submitter.errors
-        again = site.start("submit", count=4, seed=2)
+        again = site.start("submit", count=4, seed=2, repeat=True)
         assert await again.ended() == 0, again.errors
         await site.start_worker(lease_s=LEASE_S)
         await site.wait_idle()

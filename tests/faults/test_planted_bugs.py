@@ -111,7 +111,7 @@ async def test_a_dedupe_key_written_first_is_caught(tmp_path: Path, plant: str |
         options = {"tasks": 1, "count": 10, "mild": True, "dedupe": 1.0}
         submitter = site.start("submit", die="before:commit:4", seed=1, **options, **_planted(plant))
         assert await submitter.ended() == -signal.SIGKILL, submitter.errors
-        again = site.start("submit", **options | {"count": 0})
+        again = site.start("submit", repeat=True, **options | {"count": 0})
         assert await again.ended() == 0, again.errors
         await site.start_worker(lease_s=LEASE_S)
         await site.wait_idle()

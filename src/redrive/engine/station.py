@@ -121,6 +121,8 @@ class Station:
         self._want()
 
     async def _claim(self, limit: int, *, alone: bool) -> Claimed:
+        self._settler.hurry()
+        await asyncio.sleep(0)
         with self._capacity.claiming():
             claimed = await self._source.claim(
                 Claim(

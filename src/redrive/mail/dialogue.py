@@ -57,37 +57,27 @@ SENDS: Mapping[tuple[State, Phase], State] = {
     (State.READY, Phase.QUIT): State.LEAVING,
 }
 
-ANSWERS: Mapping[tuple[Phase, int], tuple[Meaning, State | None]] = {
+_ACCEPTED: Mapping[tuple[Phase, int], tuple[Meaning, State | None]] = {
     (Phase.GREETING, 2): (Meaning.ACCEPTED, State.GREETED),
-    (Phase.GREETING, 4): (Meaning.REFUSED, None),
-    (Phase.GREETING, 5): (Meaning.REFUSED, None),
     (Phase.EHLO, 2): (Meaning.ACCEPTED, State.READY),
-    (Phase.EHLO, 4): (Meaning.REFUSED, None),
-    (Phase.EHLO, 5): (Meaning.REFUSED, None),
     (Phase.STARTTLS, 2): (Meaning.ACCEPTED, State.SECURING),
-    (Phase.STARTTLS, 4): (Meaning.REFUSED, None),
-    (Phase.STARTTLS, 5): (Meaning.REFUSED, None),
     (Phase.AUTH, 2): (Meaning.ACCEPTED, None),
     (Phase.AUTH, 3): (Meaning.CONTINUE, None),
-    (Phase.AUTH, 4): (Meaning.REFUSED, None),
-    (Phase.AUTH, 5): (Meaning.REFUSED, None),
     (Phase.RESET, 2): (Meaning.ACCEPTED, None),
     (Phase.MAIL, 2): (Meaning.ACCEPTED, None),
-    (Phase.MAIL, 4): (Meaning.REFUSED, None),
-    (Phase.MAIL, 5): (Meaning.REFUSED, None),
     (Phase.RCPT, 2): (Meaning.ACCEPTED, None),
-    (Phase.RCPT, 4): (Meaning.REFUSED, None),
-    (Phase.RCPT, 5): (Meaning.REFUSED, None),
     (Phase.DATA, 3): (Meaning.CONTINUE, State.CONTENT),
-    (Phase.DATA, 4): (Meaning.REFUSED, State.READY),
-    (Phase.DATA, 5): (Meaning.REFUSED, State.READY),
     (Phase.FINAL, 2): (Meaning.ACCEPTED, None),
-    (Phase.FINAL, 4): (Meaning.REFUSED, None),
-    (Phase.FINAL, 5): (Meaning.REFUSED, None),
     (Phase.QUIT, 2): (Meaning.ACCEPTED, None),
-    (Phase.QUIT, 4): (Meaning.REFUSED, None),
-    (Phase.QUIT, 5): (Meaning.REFUSED, None),
 }
+# A refused RSET leaves a server in a state that nobody knows, so it is no answer at all.
+_REFUSED: Mapping[tuple[Phase, int], tuple[Meaning, State | None]] = {
+    (phase, digit): (Meaning.REFUSED, State.READY if phase is Phase.DATA else None)
+    for phase, _ in _ACCEPTED
+    if phase is not Phase.RESET
+    for digit in (4, 5)
+}
+ANSWERS = {**_ACCEPTED, **_REFUSED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +234,11 @@ class Dialogue:
         self.leaving = self.leaving or reply.code == SERVICE_CLOSING
         if not self._expected:
             return self._take_early(reply)
-        phase, transaction = self._expected.popleft()
+        phase, transaction = self._expected[0]
         answer = ANSWERS.get((phase, reply.code // 100))
         if answer is None:
             raise _odd(f"{reply.code} as an answer to {phase}")
+        self._expected.popleft()
         meaning, after = answer
         self.state = after or self.state
         if transaction is not None:

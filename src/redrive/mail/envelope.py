@@ -61,7 +61,8 @@ def mail_command(envelope: Envelope, offered: Capabilities) -> bytes:
     parts = [f"MAIL FROM:<{envelope.sender}>"]
     if offered.size is not None and size > offered.size:
         raise Unsupported(
-            "SIZE", f"the mail has {size:,} bytes and the server takes at most {offered.size:,}: make it smaller"
+            "SIZE",
+            f"the mail has {size:,} bytes and the server takes at most {offered.size:,}: make it smaller",
         )
     if offered.size_offered:
         parts.append(f"SIZE={size}")

@@ -9,9 +9,13 @@ No error holds a password or the content of a mail.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from redrive.core.errors import RedriveError
 from redrive.core.redaction import printable
+
+if TYPE_CHECKING:
+    from redrive.mail.transaction import RecipientReply
 
 _TEXT_LENGTH = 500
 
@@ -34,7 +38,10 @@ class Phase(StrEnum):
 
 
 class SmtpError(RedriveError):
-    """The root of what a hand-over may raise. `code`, `enhanced`, `text`: the server's words, if any."""
+    """The root of what a hand-over may raise. `code`, `enhanced`, `text`: the server's words, if any.
+
+    `recipients` are those that the server had refused by then: their fate is known, the others' is not.
+    """
 
     def __init__(
         self,
@@ -45,7 +52,9 @@ class SmtpError(RedriveError):
         code: int | None = None,
         enhanced: str | None = None,
         text: str = "",
+        recipients: tuple[RecipientReply, ...] = (),
     ) -> None:
+        self.recipients = recipients
         self.problem, self.phase, self.after_dot = problem, phase, after_dot
         self.code, self.enhanced, self.text = code, enhanced, text
         said = f": {code} {printable(text)[:_TEXT_LENGTH]}" if code is not None else ""

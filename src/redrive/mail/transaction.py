@@ -85,9 +85,8 @@ class Transaction:
     @property
     def clean(self) -> bool:
         """The server took it for every recipient: it has nothing left to forget."""
-        return len(self.replies()) == len(self._recipients) and all(
-            reply.accepted for reply in self.replies()
-        )
+        taken = self._outcome is not None and self._outcome[1].code < 300
+        return taken and all(reply.code < 300 for reply in self._recipients)
 
     def replies(self) -> tuple[RecipientReply, ...]:
         """What is known, in the order of the recipients; all of them once it is decided."""

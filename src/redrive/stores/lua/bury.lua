@@ -4,8 +4,8 @@
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew
--- ARGV 2...  for each letter: id, digest of the body, frame, packed progress, number of failures, then
---            packed failure, digest of its traceback, traceback for each; number of re-drives, then each packed
+-- ARGV 2...  for each letter: id, digest of the body, frame, packed progress; number of failures, for each
+--            packed failure, digest of its traceback, traceback; number of re-drives, each packed
 -- Returns    the ids taken in
 
 local function read_list(index, width)

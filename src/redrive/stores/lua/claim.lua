@@ -80,7 +80,8 @@ local function pick_track(due, last)
 end
 
 local function read_turn(tenant)
-  local lane = redis.call('HMGET', lane_key(tenant), 'weight', 'cap', 'in_flight', 'consecutive', 'last_track')
+  local lane = redis.call('HMGET', lane_key(tenant),
+    'weight', 'cap', 'in_flight', 'consecutive', 'last_track')
   local turn = { consecutive = tonumber(lane[4] or 0), last_track = tonumber(lane[5] or 0) }
   turn.quantum = quantum * tonumber(lane[1] or 1)
   turn.most = math.max(0, turn.quantum - turn.consecutive)
@@ -149,7 +150,8 @@ local function take_suspect()
 end
 
 local function wake_timers()
-  for _, tenant in ipairs(redis.call('ZRANGE', root .. ':timer', '-inf', now, 'BYSCORE', 'LIMIT', 0, WAKE)) do
+  local due = redis.call('ZRANGE', root .. ':timer', '-inf', now, 'BYSCORE', 'LIMIT', 0, WAKE)
+  for _, tenant in ipairs(due) do
     place_lane(tenant)
   end
 end

@@ -7,8 +7,9 @@
 -- Returns the rows as lane_row says
 
 local from = ARGV[2] == '' and '-' or '(' .. ARGV[2]
+local tenants = redis.call('ZRANGE', root .. ':tenants', from, '+', 'BYLEX', 'LIMIT', 0, integer(3))
 local rows = {}
-for _, tenant in ipairs(redis.call('ZRANGE', root .. ':tenants', from, '+', 'BYLEX', 'LIMIT', 0, integer(3))) do
+for _, tenant in ipairs(tenants) do
   rows[#rows + 1] = lane_row(tenant)
 end
 return rows

@@ -7,7 +7,7 @@ watermark, no tuning. Known weakness: ids are unique within a queue, not across 
 from __future__ import annotations
 
 from redrive.core.errors import StoreError, StoreUnavailable
-from redrive.core.ports import Description
+from redrive.core.ports import Description, Store
 from redrive.core.settings import FinishedSettings
 from redrive.stores.redis.client import Client, whole_call
 from redrive.stores.redis.durability import judge
@@ -47,7 +47,7 @@ class RedisStore(RedisOutbox, RedisSource, RedisUpkeep, RedisLedger, RedisLanes,
     async def close(self) -> None:
         await self._client.close()
 
-    def twin(self) -> RedisStore:
+    def twin(self) -> Store:
         twin = RedisStore(self._client.url, prefix=self._client.prefix, finished=self._finished)
         twin.skew_ms = self.skew_ms
         return twin

@@ -29,6 +29,10 @@ class RedisLanes:
         rows = await self._client.run("lanes", self._client.queue_key(queue), after or "", max(0, limit))
         return [_read_lane(queue, row) for row in rows]
 
+    async def lane(self, queue: str, tenant: str) -> Lane | None:
+        row = await self._client.run("lane", self._client.queue_key(queue), tenant)
+        return _read_lane(queue, row) if row else None
+
     @whole_call
     async def set_lane(self, queue: str, tenant: str, change: LaneChange) -> Lane:
         _check_change(change)

@@ -13,6 +13,9 @@ class RedisUpkeep:
 
     _client: Client
 
+    async def queue_names(self) -> list[str]:
+        return await self._client.queues()
+
     async def reclaim(self, queue: str, token: str, lease_s: float, limit: int) -> list[Delivery]:
         root, page = self._client.queue_key(queue), max(0, min(limit, PAGE))
         batch = await self._client.run("reclaim", root, token, to_ms(lease_s), page)

@@ -33,7 +33,7 @@ from redrive.core.ports import (
 )
 from redrive.core.settings import FinishedSettings
 from redrive.core.verdict import Settlement
-from redrive.stores.sqlite import append, claim, counts, ledger, moves, records, settle, upkeep
+from redrive.stores.sqlite import append, claiming, counts, ledger, moves, records, settle, upkeep
 from redrive.stores.sqlite.backup import Progress, copy_file
 from redrive.stores.sqlite.connection import translated
 from redrive.stores.sqlite.workings import Workings
@@ -90,11 +90,11 @@ class SqliteStore:
             return [[] for _ in groups]
         return await self._write(lambda step: append.append(step, groups, entries))
 
-    async def claim(self, asked: Claim) -> Claimed:
-        idle = self._read(lambda db: self._peek(db, asked))
+    async def claim(self, claim: Claim) -> Claimed:
+        idle = self._read(lambda db: self._peek(db, claim))
         if idle is not None:
             return idle
-        return await self._write(lambda step: claim.claim(step, asked), drains=True)
+        return await self._write(lambda step: claiming.claim(step, claim), drains=True)
 
     async def settle(self, settlements: Sequence[Settlement]) -> AbstractSet[str]:
         if not settlements:
@@ -115,7 +115,7 @@ class SqliteStore:
 
     async def reclaim(self, queue: str, token: str, lease_s: float, limit: int) -> list[Delivery]:
         now = self.now()
-        if not self._read(lambda db: upkeep.overdue(db, queue, now) or claim.holds(db, token)):
+        if not self._read(lambda db: upkeep.overdue(db, queue, now) or claiming.holds(db, token)):
             return []
         return await self._write(lambda step: upkeep.reclaim(step, queue, token, lease_s, limit), drains=True)
 
@@ -198,9 +198,9 @@ class SqliteStore:
     def _peek(self, db: apsw.Connection, asked: Claim) -> Claimed | None:
         """The answer to a claim that finds nothing; None when it has to look properly."""
         self._workings().waiting.claiming(asked.queue)
-        now, seen = self.now(), claim.peek(db, asked.queue)
+        now, seen = self.now(), claiming.peek(db, asked.queue)
         wanted = seen.has_suspect(now) if asked.alone else seen.has_work(now)
-        if wanted or claim.holds(db, asked.token):
+        if wanted or claiming.holds(db, asked.token):
             return None
         return Claimed((), seen.has_suspect(now), seen.next_at(now))
 

@@ -1,4 +1,4 @@
-"""Copying a live store into another file with SQLite's online backup, in a thread and a few pages at a time."""
+"""Copying a live store into another file: SQLite's online backup, in a thread, some pages at a time."""
 
 from __future__ import annotations
 
@@ -18,10 +18,6 @@ _PAGES = 1_000
 
 async def copy_file(source: Path, target: Path, progress: Progress | None) -> None:
     """Copy the store; `progress` hears, in this thread, of pages done and pages in all."""
-    if target.exists():
-        raise StoreError(f"{target} exists already: a backup never overwrites, name a new file")
-    if not target.parent.is_dir():
-        raise StoreError(f"{target}: the folder {target.parent} does not exist: create it first")
     loop = asyncio.get_running_loop()
 
     def tell(done: int, total: int) -> None:
@@ -32,6 +28,10 @@ async def copy_file(source: Path, target: Path, progress: Progress | None) -> No
 
 
 def _copy(source: Path, target: Path, tell: Progress) -> None:
+    if target.exists():
+        raise StoreError(f"{target} exists already: a backup never overwrites, name a new file")
+    if not target.parent.is_dir():
+        raise StoreError(f"{target}: the folder {target.parent} does not exist: create it first")
     # Written beside its name and renamed at the end, so that a backup is whole or not there.
     unfinished = target.with_name(target.name + "-unfinished")
     unfinished.unlink(missing_ok=True)

@@ -1,8 +1,8 @@
 """Checkpoints: moving committed pages from the write-ahead log into the file, in a thread of their own (P55).
 
-Passive ones run beside the writers; they cannot start the log anew while somebody writes, so when it has grown
-long the thread takes its turn and does. Started by the first commit that leaves a log worth the trouble; a short
-command never starts it. Known weakness: a reader that stays open keeps the log growing.
+Passive ones run beside the writers; they cannot start the log anew while somebody writes, so when it has
+grown long the thread takes its turn and does. Started by the first commit that leaves a log worth the
+trouble; a short command never starts it. Known weakness: a reader that stays open keeps the log growing.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import apsw
 
 from redrive.core.errors import ConfigurationError
@@ -23,7 +25,7 @@ def queues(db: apsw.Connection, now: int) -> list[QueueCounts]:
         return [_counts(db, row, now) for row in db.execute(SQL["queues"]).fetchall()]
 
 
-def _counts(db: apsw.Connection, row: tuple[int, str, str, int, int, int, int, int], now: int) -> QueueCounts:
+def _counts(db: apsw.Connection, row: Any, now: int) -> QueueCounts:
     queue, name, state, waiting, suspects, in_flight, done, dead = row
     later, tried = db.execute(SQL["later"], (queue, now)).get if waiting > suspects else (0, 0)
     if suspects:
@@ -43,9 +45,14 @@ def _counts(db: apsw.Connection, row: tuple[int, str, str, int, int, int, int, i
     )
 
 
-def queue_names(db: apsw.Connection) -> list[str]:
-    """The work of `Upkeep.queue_names`."""
-    return [name for (name,) in db.execute(SQL["queue_names"])]
+def lanes(db: apsw.Connection, queue: str, after: str | None, limit: int) -> list[Lane]:
+    """The work of `Lanes.lanes`."""
+    with snapshot(db):
+        found = find_queue(db, queue)
+        if found is None:
+            return []
+        rows: list[Any] = db.execute(SQL["lanes"], (found.queue, after or "", limit)).fetchall()
+    return [read_lane(row).noun(queue, found.ring.round) for row in rows]
 
 
 def lane(db: apsw.Connection, queue: str, tenant: str) -> Lane | None:
@@ -59,14 +66,9 @@ def lane(db: apsw.Connection, queue: str, tenant: str) -> Lane | None:
     return None if row is None else read_lane(row).noun(queue, found.ring.round)
 
 
-def lanes(db: apsw.Connection, queue: str, after: str | None, limit: int) -> list[Lane]:
-    """The work of `Lanes.lanes`."""
-    with snapshot(db):
-        found = find_queue(db, queue)
-        if found is None:
-            return []
-        rows = db.execute(SQL["lanes"], (found.queue, after or "", limit)).fetchall()
-    return [read_lane(row).noun(queue, found.ring.round) for row in rows]
+def queue_names(db: apsw.Connection) -> list[str]:
+    """The work of `Upkeep.queue_names`."""
+    return [name for (name,) in db.execute(SQL["queue_names"])]
 
 
 def set_lane(step: Step, queue: str, tenant: str, change: LaneChange) -> Lane:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import apsw
 
@@ -103,10 +104,10 @@ class LaneRow:
         )
 
 
-def read_lane(row: tuple[object, ...]) -> LaneRow:
+def read_lane(row: Any) -> LaneRow:
     """A row of `lane`, `ring` or `timers`."""
     lane, tenant, state, weight, cap, turn, wake_at, main, bulk, redrive, *rest = row
-    found = LaneRow(  # type: ignore[arg-type]  # the columns are typed by the schema
+    found = LaneRow(
         lane,
         tenant,
         LaneState(state),

@@ -1,7 +1,7 @@
 """Reading single messages: their whole life, and pages of dead letters.
 
-Reads on a connection of their own, inside one snapshot. A cursor names the last letter of a page by when it died
-and its number, so letters that come or go in between shift nothing.
+Reads on a connection of their own, inside one snapshot. A cursor names the last letter of a page by when
+it died and its number, so letters that come or go in between shift nothing.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ def get(db: apsw.Connection, message_id: str) -> Account | None:
 def letters(db: apsw.Connection, queue: str | None, after: str | None, limit: int) -> LetterPage:
     """The work of `Ledger.letters`."""
     place = _BEFORE_ALL if after is None else _read_cursor(after)
+    rows: list[Any]
     with snapshot(db):
         if queue is None:
             rows = db.execute(SQL["letters"], (*place, limit)).fetchall()

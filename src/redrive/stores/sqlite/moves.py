@@ -1,12 +1,13 @@
 """What people do to single messages: redrive, discard, cancel, purge, run now, and taking in dead letters.
 
-Every move is compare-and-set; the ids that moved are returned. A discarded letter keeps its content, a cancelled
-message loses its body; both free their dedupe key.
+Every move is compare-and-set; the ids that moved are returned. A discarded letter keeps its content, a
+cancelled message loses its body; both free their dedupe key.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from redrive.core.letters import DeadLetter, RedriveResult
 from redrive.core.lifecycle import Move
@@ -29,7 +30,7 @@ def redrive(step: Step, queue: str, ids: Sequence[str], actor: str, operation: s
     if book is None:
         return set()
     bindings = [(each, book.queue.queue, step.now, operation) for each in ids]
-    rows = step.db.executemany(SQL["redrive"], bindings).fetchall()
+    rows: list[Any] = step.db.executemany(SQL["redrive"], bindings).fetchall()
     for _, _, number, _ in rows:
         lane = book.lane(number)
         lane.dead -= 1
@@ -51,7 +52,7 @@ def discard(step: Step, queue: str, ids: Sequence[str], actor: str) -> set[str]:
     if book is None:
         return set()
     bindings = [(each, book.queue.queue, actor, step.now) for each in ids]
-    rows = step.db.executemany(SQL["discard"], bindings).fetchall()
+    rows: list[Any] = step.db.executemany(SQL["discard"], bindings).fetchall()
     for _, _, number, _ in rows:
         book.lane(number).dead -= 1
     _free_keys(step, ((lane, dedupe, message_id) for _, message_id, lane, dedupe in rows))
@@ -65,7 +66,7 @@ def cancel(step: Step, queue: str, ids: Sequence[str], actor: str, move: Move = 
     if book is None:
         return set()
     bindings = [(each, book.queue.queue, move, actor, step.now) for each in ids]
-    rows = step.db.executemany(SQL["remove"], bindings).fetchall()
+    rows: list[Any] = step.db.executemany(SQL["remove"], bindings).fetchall()
     for _, _, number, track, crashes, _, _ in rows:
         book.lane(number).leave(track, suspect=crashes > 0)
     step.db.executemany(SETTLE["remove_body"], [(row[0],) for row in rows])
@@ -92,7 +93,7 @@ def run_now(step: Step, queue: str, ids: Sequence[str]) -> set[str]:
     if book is None:
         return set()
     bindings = [(each, book.queue.queue, step.now) for each in ids]
-    rows = step.db.executemany(SQL["run_now"], bindings).fetchall()
+    rows: list[Any] = step.db.executemany(SQL["run_now"], bindings).fetchall()
     for _, number, due_at, crashes in rows:
         if crashes == 0:
             book.lane(number).comes_due(due_at)

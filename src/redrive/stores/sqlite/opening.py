@@ -42,7 +42,7 @@ def open_file(path: Path) -> Opened:
         lock = TurnLock(path)
     except OSError as error:
         raise StoreError(
-            f"{path}: a file beside it cannot be made ({error.strerror}): check the folder's owner and free space"
+            f"{path}: a file beside it cannot be made ({error.strerror}): check the folder"
         ) from error
     if not lock.take(PATIENCE_S):
         lock.close()

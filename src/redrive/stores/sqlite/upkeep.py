@@ -7,12 +7,13 @@ records and ended dedupe keys, and gives pages back to the disk when much of the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import apsw
 
 from redrive.core.message import Delivery, Lease
 from redrive.core.ports import PAGE, Cleanup
-from redrive.stores.sqlite.claim import add_lease, held
+from redrive.stores.sqlite.claiming import add_lease, held
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.failures import remove_failures
 from redrive.stores.sqlite.lanes import LaneBook, find_queue
@@ -48,7 +49,7 @@ def reclaim(step: Step, queue: str, token: str, lease_s: float, limit: int) -> l
         return []
     lease = Lease(queue, token, step.now + round(lease_s * 1000))
     number = add_lease(step, found.queue, lease, lost + expired)
-    rows = step.db.executemany(SQL["take_lost"], [(seq, number) for seq in lost]).fetchall()
+    rows: list[Any] = step.db.executemany(SQL["take_lost"], [(seq, number) for seq in lost]).fetchall()
     rows += step.db.executemany(SQL["take_expired"], [(seq, number) for seq in expired]).fetchall()
     for row in rows:
         book.lane(row[2])
@@ -71,7 +72,7 @@ def _let_go_lost(step: Step, queue: int, limit: int) -> list[int]:
 
 
 def _expired(step: Step, book: LaneBook, limit: int) -> list[int]:
-    rows = step.db.execute(SQL["expired"], (book.queue.queue, step.now, limit)).fetchall()
+    rows: list[Any] = step.db.execute(SQL["expired"], (book.queue.queue, step.now, limit)).fetchall()
     for _, number, track, crashes in rows:
         lane = book.lane(number)
         lane.leave(track, suspect=crashes > 0)

@@ -1,8 +1,8 @@
 """Waiting for work: woken at once by this process, within a few milliseconds by another, and by the timer.
 
-Polling `PRAGMA data_version` costs a few microseconds; only when it moved are the queues looked at. It is a hint,
-never the truth (P11): what stood in the ring at the last claim does not end it, so a worker that cannot take it
-now does not spin.
+Polling `PRAGMA data_version` costs a few microseconds; only when it moved are the queues looked at. It is a
+hint, never the truth (P11): what stood in the ring at the last claim does not end it, so a worker that cannot
+take it now does not spin.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import apsw
 
-from redrive.stores.sqlite.claim import peek
+from redrive.stores.sqlite.claiming import peek
 
 _TICK_S = 0.010
 _STALE_MS = 1_000

@@ -175,8 +175,8 @@ class Writer:
             group.append(job)
             if not job.drains and not self._reserve.whole():
                 job.error = StoreFull(
-                    f"{self._path}: the disk is nearly full, new work is refused so that what was accepted can "
-                    "drain: free some space"
+                    f"{self._path}: the disk is nearly full; new work is refused so that accepted work drains: "
+                    "free some space"
                 )
                 continue
             self._run_job(job, due)
@@ -188,7 +188,7 @@ class Writer:
             with translated(self._path):
                 job.result = job.operation(step)
             due |= step.due
-        except Exception as error:  # noqa: BLE001 - whatever a step raises belongs to its caller
+        except Exception as error:
             # SQLite ends the whole transaction by itself when the disk is full or fails.
             if isinstance(error, StoreFull) or not self._connection.in_transaction:
                 raise

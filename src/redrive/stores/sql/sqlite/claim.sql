@@ -29,8 +29,9 @@ update messages set state = 'claimed', attempts = attempts + 1, lease = ?2 where
 returning seq, id, lane, enqueued_at, ttl_s, first_track, dedupe, due_at, expires_at, attempts, crashes,
   generation, operation, lapse
 
+-- Headers as a blob: text that is not UTF-8 would spoil the whole read (P25).
 -- name: body
-select seq, headers, body from bodies where seq = ?
+select seq, cast(headers as blob), body from bodies where seq = ?
 
 -- name: add_lease
 insert into leases (token, queue, until_at, held, seqs) values (?, ?, ?, ?, ?)

@@ -1,8 +1,9 @@
--- Single messages: reading their whole life. Every row has the same columns, in the order that `ledger.py` reads.
+-- Single messages: reading their whole life. Every row has the same columns, in the order that `ledger.py` reads;
+-- headers as a blob, because text that is not UTF-8 would spoil the whole read (P25).
 
 -- name: message
 select m.seq, m.id, q.name, l.tenant, m.enqueued_at, m.ttl_s, m.first_track, m.dedupe, m.state, m.due_at,
-  m.expires_at, m.attempts, m.crashes, m.generation, m.operation, b.headers, b.body, s.until_at, m.reason,
+  m.expires_at, m.attempts, m.crashes, m.generation, m.operation, cast(b.headers as blob), b.body, s.until_at, m.reason,
   m.died_at, m.fingerprint, m.finished_at, m.move, m.actor
 from messages m join queues q using (queue) join lanes l using (lane)
   left join bodies b using (seq) left join leases s on s.lease = m.lease
@@ -10,7 +11,7 @@ where m.id = ?
 
 -- name: letters
 select m.seq, m.id, q.name, l.tenant, m.enqueued_at, m.ttl_s, m.first_track, m.dedupe, m.state, m.due_at,
-  m.expires_at, m.attempts, m.crashes, m.generation, m.operation, b.headers, b.body, null, m.reason,
+  m.expires_at, m.attempts, m.crashes, m.generation, m.operation, cast(b.headers as blob), b.body, null, m.reason,
   m.died_at, m.fingerprint, m.finished_at, m.move, m.actor
 from messages m indexed by dead_of_all join queues q using (queue) join lanes l using (lane)
   left join bodies b using (seq)
@@ -19,7 +20,7 @@ order by m.died_at, m.seq limit ?
 
 -- name: letters_of_queue
 select m.seq, m.id, q.name, l.tenant, m.enqueued_at, m.ttl_s, m.first_track, m.dedupe, m.state, m.due_at,
-  m.expires_at, m.attempts, m.crashes, m.generation, m.operation, b.headers, b.body, null, m.reason,
+  m.expires_at, m.attempts, m.crashes, m.generation, m.operation, cast(b.headers as blob), b.body, null, m.reason,
   m.died_at, m.fingerprint, m.finished_at, m.move, m.actor
 from queues q cross join messages m indexed by dead_of_queue on m.queue = q.queue join lanes l using (lane)
   left join bodies b using (seq)

@@ -1,4 +1,5 @@
--- Settle and extend: every change is guarded by id and lease (P13, P23); a row that does not come back was refused.
+-- Settle and extend: every change is guarded by id and lease (P13, P23). What moved comes back with the lease that
+-- moved it; what does not come back was refused.
 -- A Release gives back the attempt that its claim counted; taking over an expired message counted none.
 
 -- name: lease_of_token
@@ -6,27 +7,27 @@ select lease from leases where token = ?
 
 -- name: complete
 update messages set state = 'done', lease = null, lapse = null, finished_at = ?3 where id = ?1 and lease = ?2
-returning seq, id, lane, queue, generation, dedupe
+returning seq, id, ?2, lane, queue, generation, dedupe
 
 -- name: forget
 delete from messages where id = ?1 and lease = ?2
-returning seq, id, lane, queue, generation, dedupe
+returning seq, id, ?2, lane, queue, generation, dedupe
 
 -- name: retry
 update messages set state = 'waiting', lease = null, lapse = null, due_at = ?3, crashes = 0
 where id = ?1 and lease = ?2
-returning seq, id, lane, queue, track
+returning seq, id, ?2, lane, queue, track
 
 -- name: release
 update messages set state = 'waiting', due_at = ?3, lease = null, lapse = null, crashes = crashes + ?4,
   attempts = max(0, attempts - (lapse is not 'expired'))
 where id = ?1 and lease = ?2
-returning seq, id, lane, queue, track, crashes
+returning seq, id, ?2, lane, queue, track, crashes
 
 -- name: bury
 update messages set state = 'dead', lease = null, lapse = null, died_at = ?3, reason = ?4, fingerprint = ?5
 where id = ?1 and lease = ?2
-returning seq, id, lane, queue, generation
+returning seq, id, ?2, lane, queue, generation
 
 -- name: remove_body
 delete from bodies where seq = ?

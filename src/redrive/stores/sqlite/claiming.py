@@ -1,14 +1,15 @@
 """Claim: hand out due messages fairly, under one lease (P1, P2).
 
-Lets `core.lanes.take_turns` choose from the lanes at the front of the ring, then moves what was chosen. Its cost
-depends on the batch, not on how much waits. Known weakness: finding a suspect passes over those of lanes that
-may not run.
+Lets `core.lanes.take_turns` choose from the lanes at the front of the ring, then moves what was chosen.
+Its cost depends on the batch, not on how much waits. Known weakness: finding a suspect passes over those of
+lanes that may not run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import apsw
 import msgspec
@@ -71,7 +72,7 @@ def held(db: apsw.Connection, token: str) -> list[Delivery] | None:
     if row is None:
         return None
     number, until_at, seqs, queue = row
-    rows = db.execute(SQL["held"], (seqs, number)).fetchall()
+    rows: list[Any] = db.execute(SQL["held"], (seqs, number)).fetchall()
     tenants = {row[2]: db.execute(SQL["tenant"], (row[2],)).get for row in rows}
     return read_deliveries(db, rows, Lease(queue, token, until_at), tenants)
 

@@ -1,0 +1,206 @@
+"""From a relay to a connection that may send: addresses, greeting, EHLO, STARTTLS, AUTH.
+
+Each address of the host is tried in turn. TLS is as the relay says and is never downgraded (S14);
+credentials follow only after it. Whatever goes wrong, nothing stays open, and errors of the system come
+out as SmtpError with their cause. Known weakness: mail exchangers are not looked up; a relay is a host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import ssl
+
+from redrive.mail import authentication
+from redrive.mail.authentication import Credentials
+from redrive.mail.dialogue import Answered, Meaning
+from redrive.mail.relay import Relay, Tls
+from redrive.mail.smtp import Connection, Owner, Sending
+from redrive.mail.smtp_errors import (
+    AuthenticationFailed,
+    Dropped,
+    Phase,
+    Refused,
+    SmtpError,
+    TlsFailed,
+    Unreachable,
+)
+from redrive.mail.smtp_settings import SmtpPoolSettings, SmtpTimeouts
+
+_HOST_NAME = re.compile(r"(?:[A-Za-z0-9-]{1,63}\.){1,10}[A-Za-z0-9-]{1,63}", re.ASCII)
+_UNKNOWN_COMMAND = (500, 502, 504)
+
+
+class Alone:
+    """The owner of a connection outside a pool: it never has more work."""
+
+    def next_sending(self, connection: Connection) -> Sending | None:
+        return None
+
+    def released(self, connection: Connection) -> None:
+        """Nothing to do."""
+
+    def closed(self, connection: Connection) -> None:
+        """Nothing to do."""
+
+
+async def open_connection(
+    relay: Relay,
+    *,
+    owner: Owner | None = None,
+    timeouts: SmtpTimeouts | None = None,
+    settings: SmtpPoolSettings | None = None,
+    context: ssl.SSLContext | None = None,
+) -> Connection:
+    """A connection that is ready for its first envelope. `context` replaces the relay's own."""
+    timeouts = timeouts or SmtpTimeouts()
+    if context is None and relay.tls is not Tls.NONE:
+        context = relay.tls_context()
+    connection = Connection(owner or Alone(), timeouts, settings or SmtpPoolSettings())
+    try:
+        await _connect(connection, relay, context, timeouts)
+        _require(await connection.exchange())
+        await _introduce(connection, relay)
+        if relay.tls is Tls.STARTTLS and context is not None:
+            await _start_tls(connection, relay, context, timeouts)
+        if relay.user is not None:
+            await _authenticate(connection, relay, Credentials(relay.user, relay.password or ""))
+    except BaseException:
+        connection.fail(Dropped, "could not be opened")
+        raise
+    return connection
+
+
+async def _connect(
+    connection: Connection, relay: Relay, context: ssl.SSLContext | None, timeouts: SmtpTimeouts
+) -> None:
+    loop = asyncio.get_running_loop()
+    implicit = context if relay.tls is Tls.IMPLICIT else None
+    failure: Exception | None = None
+    for address in await _addresses(relay, timeouts.connect_s):
+        try:
+            async with asyncio.timeout(timeouts.connect_s):
+                await loop.create_connection(
+                    lambda: connection,
+                    address,
+                    relay.port,
+                    ssl=implicit,
+                    server_hostname=relay.host if implicit else None,
+                )
+        except ssl.SSLError as error:
+            raise _tls_failed(relay, error) from error
+        except OSError as error:
+            failure = error
+        else:
+            return
+    why = str(failure) or "no answer in time"
+    raise Unreachable(f"{relay} cannot be connected to ({why})", phase=Phase.CONNECT) from failure
+
+
+async def _addresses(relay: Relay, timeout_s: float) -> list[str]:
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(timeout_s):
+            found = await loop.getaddrinfo(relay.host, relay.port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        why = str(error) or "the resolver did not answer in time"
+        raise Unreachable(f"{relay.host} cannot be resolved ({why})", phase=Phase.CONNECT) from error
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+async def _introduce(connection: Connection, relay: Relay) -> None:
+    """EHLO; HELO only where neither TLS nor credentials depend on an extension."""
+    name = relay.client_name or _own_name(connection)
+    connection.dialogue.introduce(name)
+    answered = await connection.exchange()
+    plain = relay.tls is Tls.NONE and relay.user is None
+    if plain and answered.reply.code in _UNKNOWN_COMMAND:
+        connection.dialogue.introduce(name, "HELO")
+        answered = await connection.exchange()
+    _require(answered)
+
+
+def _own_name(connection: Connection) -> str:
+    """Our host's full name, or the address we come from: the resolver is not asked."""
+    name = socket.gethostname()
+    if _HOST_NAME.fullmatch(name):
+        return name
+    address = connection.own_address
+    return f"[IPv6:{address}]" if ":" in address else f"[{address}]"
+
+
+async def _start_tls(
+    connection: Connection, relay: Relay, context: ssl.SSLContext, timeouts: SmtpTimeouts
+) -> None:
+    if not connection.dialogue.capabilities.starttls:
+        raise TlsFailed(
+            f"{relay} does not offer STARTTLS, which someone on the way may have removed: "
+            "if it really has none, say smtp://…?starttls=off",
+            phase=Phase.STARTTLS,
+        )
+    connection.dialogue.start_tls()
+    _require(await connection.exchange())
+    try:
+        await connection.secure(context, relay.host, timeouts.connect_s)
+    except OSError as error:
+        raise _tls_failed(relay, error) from error
+    await _introduce(connection, relay)
+
+
+async def _authenticate(connection: Connection, relay: Relay, credentials: Credentials) -> None:
+    mechanism = authentication.choose(
+        connection.dialogue.capabilities.mechanisms,
+        relay.mechanism,
+        may_show_password=relay.tls is not Tls.NONE or relay.may_show_password,
+    )
+    line, said, step = authentication.first_line(mechanism, credentials), [], 0
+    while True:
+        said.append(line)
+        connection.dialogue.authenticate(line)
+        answered = await connection.exchange()
+        if answered.meaning is not Meaning.CONTINUE:
+            break
+        line = authentication.next_line(mechanism, step, answered.reply.lines[0], credentials)
+        step += 1
+    if answered.meaning is Meaning.REFUSED:
+        raise _authentication_failed(relay, mechanism, answered, said)
+
+
+def _authentication_failed(
+    relay: Relay, mechanism: str, answered: Answered, said: list[bytes]
+) -> AuthenticationFailed:
+    """A server may repeat the line it did not like: what we said is cut out of what it says."""
+    text = answered.reply.text
+    for line in said:
+        word = line.decode().rpartition(" ")[2]
+        text = text if word == mechanism else text.replace(word, "***")
+    return AuthenticationFailed(
+        f"{relay} refused {mechanism} authentication",
+        phase=Phase.AUTH,
+        code=answered.reply.code,
+        enhanced=answered.reply.enhanced,
+        text=text,
+    )
+
+
+def _require(answered: Answered) -> None:
+    if answered.meaning is not Meaning.REFUSED:
+        return
+    reply = answered.reply
+    kind: type[SmtpError] = TlsFailed if answered.phase is Phase.STARTTLS else Refused
+    raise kind(
+        "the server refused us",
+        phase=answered.phase,
+        code=reply.code,
+        enhanced=reply.enhanced,
+        text=reply.text,
+    )
+
+
+def _tls_failed(relay: Relay, error: OSError) -> TlsFailed:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        why = f"its certificate is not trusted: {error.verify_message}"
+    else:
+        why = str(error) or "the handshake took too long"
+    return TlsFailed(f"no TLS with {relay}: {why}", phase=Phase.STARTTLS)
