@@ -62,16 +62,15 @@ def _choose(options: argparse.Namespace, *, with_peers: bool) -> list[Probe]:
 
 
 def _text(found: dict[str, str], results: Results) -> str:
-    figures = results.medians()
     lines = [f"{name}: {value}" for name, value in found.items()]
-    if "fsync" in figures:
-        lines.append(f"fsyncs a second: {figures['fsync']:,.0f}")
+    if "fsync" in results.rounds:
+        lines.append(f"fsyncs a second: {', '.join(f'{rate:,.0f}' for rate in results.rounds['fsync'])}")
     lines += [f"FAILED: {name}" for name in results.failed]
-    return "\n".join([*lines, "", table.markdown([table.judge(goal, figures) for goal in GOALS])])
+    return "\n".join([*lines, "", table.markdown([table.judge(goal, results.rounds) for goal in GOALS])])
 
 
 def _json(found: dict[str, str], results: Results) -> str:
-    rows = [table.judge(goal, results.medians()) for goal in GOALS]
+    rows = [table.judge(goal, results.rounds) for goal in GOALS]
     answer = {"machine": found, "rows": table.plain(rows), "rounds": results.rounds, "failed": results.failed}
     return json.dumps(answer, indent=2)
 

@@ -97,7 +97,7 @@ GOALS = (
         "claim, settle and append 100 beside 100,000 scheduled retries, against without",
         "cycle beside retries",
         "ms",
-        AtMost(1.1, ("cycle shallow",)),
+        AtMost(1.1, ("cycle without retries",)),
     ),
     Goal(f"fill with {DEEP:,}", "fill", "/s"),
     Goal("wake-up in the same process, p50", "wake in process p50", "ms"),

@@ -1,7 +1,8 @@
 """What a claim costs as the store fills: many tenants, deep queues, a crowd of scheduled retries.
 
-Asks the store itself, at a steady depth: claim 100, settle 100, append 100, again. The median of a step is
-what it costs: on a shared machine the mean tells of the neighbours.
+Asks the store itself, at a steady depth: claim 100, settle 100, append 100, again. The two files that are
+compared take turns in one process, and the median of a step is what it costs: on a shared machine anything
+else would tell of the neighbours.
 """
 
 from __future__ import annotations
@@ -44,36 +45,42 @@ class Costs:
     claim_cpu: list[float] = field(default_factory=list)
     cycle: list[float] = field(default_factory=list)
 
-    def figures(self, name: str) -> Figures:
+
+class Side:
+    """One of the two files that are compared."""
+
+    def __init__(
+        self, name: str, conditions: Conditions, tenants: int = TENANTS, *, file: Path | None = None
+    ) -> None:
+        self.name, self.tenants = name, tenants
+        self.file = file or conditions.folder / f"{name}.db"
+        self.fresh = submissions(None, tenants)
+        self.costs = Costs()
+
+    def figures(self) -> Figures:
         """Medians in milliseconds."""
         return {
-            f"claim {name}": 1000 * statistics.median(self.claim),
-            f"claim cpu {name}": 1000 * statistics.median(self.claim_cpu),
-            f"cycle {name}": 1000 * statistics.median(self.cycle),
+            f"claim {self.name}": 1000 * statistics.median(self.costs.claim),
+            f"claim cpu {self.name}": 1000 * statistics.median(self.costs.claim_cpu),
+            f"cycle {self.name}": 1000 * statistics.median(self.costs.cycle),
         }
 
 
-def measure_few_tenants(conditions: Conditions) -> Figures:
-    """Three tenants with 60,000 waiting."""
-    return _measure_fresh(conditions, "few tenants", DEPTH, FEW_TENANTS)
-
-
-def measure_many_tenants(conditions: Conditions) -> Figures:
-    """10,000 tenants with 60,000 waiting."""
-    return _measure_fresh(conditions, "many tenants", DEPTH, MANY_TENANTS)
-
-
-def measure_shallow(conditions: Conditions) -> Figures:
-    """1,000 waiting."""
-    return _measure_fresh(conditions, "shallow", SHALLOW, TENANTS)
+def measure_tenants(conditions: Conditions) -> Figures:
+    """Three tenants and 10,000, both with 60,000 waiting."""
+    few, many = Side("few tenants", conditions, FEW_TENANTS), Side("many tenants", conditions, MANY_TENANTS)
+    for side in (few, many):
+        asyncio.run(preload(side.file, DEPTH, side.tenants))
+    return asyncio.run(_compare(few, many, conditions.seconds))
 
 
 def measure_retries(conditions: Conditions) -> Figures:
-    """1,000 waiting beside 100,000 retries of the same tenants that are due in an hour."""
-    file = conditions.folder / "retries.db"
-    asyncio.run(_schedule_retries(file))
-    asyncio.run(preload(file, SHALLOW))
-    return asyncio.run(_run(file, TENANTS, conditions.seconds)).figures("beside retries")
+    """1,000 waiting, alone and beside 100,000 retries of the same tenants that are due in an hour."""
+    alone, beside = Side("without retries", conditions), Side("beside retries", conditions)
+    asyncio.run(_schedule_retries(beside.file))
+    for side in (alone, beside):
+        asyncio.run(preload(side.file, SHALLOW))
+    return asyncio.run(_compare(alone, beside, conditions.seconds))
 
 
 def fill_deep(conditions: Conditions) -> Figures:
@@ -83,27 +90,25 @@ def fill_deep(conditions: Conditions) -> Figures:
     return {"fill": DEEP / (time.perf_counter() - began_s)}
 
 
-def measure_deep(conditions: Conditions) -> Figures:
-    """1,000,000 waiting."""
-    return asyncio.run(_run(conditions.shared / DEEP_FILE, TENANTS, conditions.seconds)).figures("deep")
+def measure_depth(conditions: Conditions) -> Figures:
+    """1,000 and 1,000,000 waiting."""
+    shallow, deep = Side("shallow", conditions), Side("deep", conditions, file=conditions.shared / DEEP_FILE)
+    asyncio.run(preload(shallow.file, SHALLOW))
+    return asyncio.run(_compare(shallow, deep, conditions.seconds))
 
 
-def _measure_fresh(conditions: Conditions, name: str, depth: int, tenants: int) -> Figures:
-    file = conditions.folder / "claims.db"
-    asyncio.run(preload(file, depth, tenants))
-    return asyncio.run(_run(file, tenants, conditions.seconds)).figures(name)
-
-
-async def _run(file: Path, tenants: int, seconds: float) -> Costs:
-    """Cycles for so long, at least 50, after a few that are not counted."""
-    costs, fresh = Costs(), submissions(None, tenants)
-    async with make_app(file) as app:
+async def _compare(one: Side, other: Side, seconds: float) -> Figures:
+    """Cycles of both in turn, for twice so long and at least 50 of each, after a few that are not counted."""
+    async with make_app(one.file) as first, make_app(other.file) as second:
+        pairs = ((first.store, one), (second.store, other))
         for _ in range(_WARM_UP):
-            await _cycle(app.store, fresh, Costs())
+            for store, side in pairs:
+                await _cycle(store, side.fresh, Costs())
         began_s = time.perf_counter()
-        while time.perf_counter() - began_s < seconds or len(costs.cycle) < _LEAST:
-            await _cycle(app.store, fresh, costs)
-    return costs
+        while time.perf_counter() - began_s < 2 * seconds or len(other.costs.cycle) < _LEAST:
+            for store, side in pairs:
+                await _cycle(store, side.fresh, side.costs)
+    return one.figures() | other.figures()
 
 
 async def _cycle(store: Store, fresh: Iterator[Submission], costs: Costs) -> None:

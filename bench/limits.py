@@ -16,18 +16,26 @@ import apsw
 
 from bench.load import BATCH, BODY, Conditions, Figures
 
+_BATCHES_A_SECOND = 500
 _PRAGMAS = ("journal_mode=wal", "synchronous=full", "wal_autocheckpoint=4000", "cache_size=-65536")
 _PARTS = re.split(r"^-- name: (\w+)$", Path(__file__).with_name("bare.sql").read_text("utf-8"), flags=re.M)
 _SQL = dict(zip(_PARTS[1::2], _PARTS[2::2], strict=True))
 
 
-def measure(conditions: Conditions) -> Figures:
-    """Fsyncs, bare appends, bare take and finish, and one commit a message, each a second."""
-    fsyncs = _fsyncs(conditions.folder / "fsync", min(1.0, conditions.seconds))
-    append, count = _append(_open(conditions.folder / "append.db"), BATCH, conditions.seconds)
-    single, _ = _append(_open(conditions.folder / "single.db"), 1, conditions.seconds)
-    process = _process(_open(conditions.folder / "process.db"), count)
-    return {"fsync": fsyncs, "bare append": append, "bare process": process, "one commit a message": single}
+def measure_append(conditions: Conditions) -> Figures:
+    """Fsyncs, bare appends, and one commit a message, each a second."""
+    folder, seconds = conditions.folder, conditions.seconds
+    return {
+        "fsync": _fsyncs(folder / "fsync", min(1.0, seconds)),
+        "bare append": _append(_open(folder / "append.db"), BATCH, seconds),
+        "one commit a message": _append(_open(folder / "single.db"), 1, seconds),
+    }
+
+
+def measure_process(conditions: Conditions) -> Figures:
+    """Taken and finished a second, of what waits already."""
+    count = BATCH * round(_BATCHES_A_SECOND * conditions.seconds)
+    return {"bare process": _process(_open(conditions.folder / "process.db"), count)}
 
 
 def _open(file: Path) -> apsw.Connection:
@@ -51,18 +59,16 @@ def _fsyncs(file: Path, seconds: float) -> float:
     return count / passed_s
 
 
-def _append(connection: apsw.Connection, batch: int, seconds: float) -> tuple[float, int]:
-    """Messages a second, and how many they were."""
+def _append(connection: apsw.Connection, batch: int, seconds: float) -> float:
     count, began_s = 0, time.perf_counter()
     while (passed_s := time.perf_counter() - began_s) < seconds:
         _add(connection, count, batch)
         count += batch
     connection.close()
-    return count / passed_s, count
+    return count / passed_s
 
 
 def _process(connection: apsw.Connection, count: int) -> float:
-    """Take and finish `count` messages that wait already."""
     for first in range(0, count, BATCH):
         _add(connection, first, BATCH)
     connection.execute("pragma wal_checkpoint(truncate)")

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import shutil
-import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from bench.load import Figures
 from bench.probes import OURS, Probe
 
 _ROOT = Path(__file__).resolve().parent.parent
-_PATIENCE_S = 900.0
+_PATIENCE_S = 300.0
 
 
 @dataclass(slots=True)
@@ -33,9 +32,6 @@ class Results:
     def add(self, figures: Figures) -> None:
         for name, value in figures.items():
             self.rounds.setdefault(name, []).append(value)
-
-    def medians(self) -> Mapping[str, float]:
-        return {name: statistics.median(values) for name, values in self.rounds.items()}
 
 
 @dataclass(frozen=True, slots=True)

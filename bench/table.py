@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -9,7 +10,9 @@ from typing import Any, assert_never
 
 from bench.goals import AtLeast, AtMost, Below, Goal, Shown
 
-_HEAD = ("figure", "goal", "ours", "against", "ratio", "verdict")
+Rounds = Mapping[str, Sequence[float]]
+
+_HEAD = ("figure", "goal", "ours", "against", "ratio", "of the rounds", "verdict")
 
 
 class Verdict(StrEnum):
@@ -24,53 +27,68 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A goal with what a run saw."""
+    """A goal with what a run saw: medians, their ratio, and the ratio of each round."""
 
     figure: str
     unit: str
     goal: str
-    ours: float | None = None
+    ours: float | None
     against: float | None = None
     ratio: float | None = None
+    ratios: tuple[float, ...] = ()
     verdict: Verdict = Verdict.NOT_SHOWN
 
 
-def judge(goal: Goal, figures: Mapping[str, float]) -> Row:
-    """The row of a goal."""
-    ours, aim = figures.get(goal.ours), goal.aim
+def judge(goal: Goal, rounds: Rounds) -> Row:
+    """The row of a goal, from the figures of every round."""
+    ours = rounds.get(goal.ours, ())
+    if isinstance(goal.aim, Shown):
+        verdict = Verdict.NO_GOAL if ours else Verdict.NOT_SHOWN
+        return Row(goal.name, goal.unit, "", _median(ours), verdict=verdict)
+    against = _against(goal.aim, rounds, len(ours))
+    wanted = _wanted(goal.aim, goal.unit)
+    mine, theirs = _median(ours), _median(against)
+    if mine is None or theirs is None:
+        return Row(goal.name, goal.unit, wanted, mine, theirs)
+    ratio = mine / theirs
+    # A figure of the first round only has no partner in the others.
+    ratios = tuple(one / other for one, other in zip(ours, against, strict=False))
+    return Row(goal.name, goal.unit, wanted, mine, theirs, ratio, ratios, _verdict(goal.aim, ratio))
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return statistics.median(values) if values else None
+
+
+def _against(aim: AtLeast | AtMost | Below, rounds: Rounds, count: int) -> Sequence[float]:
+    """What ours is held against, round by round: the best of the peers, and none when one is missing."""
+    if isinstance(aim, Below):
+        return [aim.limit] * max(1, count)
+    peers = [rounds.get(name, ()) for name in aim.of]
+    return max(peers, key=lambda values: _median(values) or 0.0) if all(peers) else ()
+
+
+def _wanted(aim: AtLeast | AtMost | Below, unit: str) -> str:
     match aim:
-        case Shown():
-            verdict = Verdict.NOT_SHOWN if ours is None else Verdict.NO_GOAL
-            return Row(goal.name, goal.unit, "", ours, verdict=verdict)
         case Below(limit=limit):
-            return _compare(goal, f"< {limit:,g} {goal.unit}", ours, limit, 1.0)
-        case AtMost(share=share, of=of):
-            return _compare(goal, f"≤ {share:g} x", ours, _best(figures, of), share)
-        case AtLeast(share=share, of=of, floor=floor):
-            wanted = f"≥ {share:g} x" if floor is None else f"≥ {share:g} x, floor {floor:g} x"
-            return _compare(goal, wanted, ours, _best(figures, of), share)
+            return f"< {limit:,g} {unit}"
+        case AtMost(share=share):
+            return f"≤ {share:g} x"
+        case AtLeast(share=share, floor=floor):
+            return f"≥ {share:g} x" if floor is None else f"≥ {share:g} x, floor {floor:g} x"
     assert_never(aim)
 
 
-def _best(figures: Mapping[str, float], names: Sequence[str]) -> float | None:
-    """The largest; None when one is missing, for that might have been the largest."""
-    return max(figures[name] for name in names) if all(name in figures for name in names) else None
-
-
-def _compare(goal: Goal, wanted: str, ours: float | None, against: float | None, share: float) -> Row:
-    if ours is None or against is None:
-        return Row(goal.name, goal.unit, wanted, ours, against)
-    ratio = ours / against
-    return Row(goal.name, goal.unit, wanted, ours, against, ratio, _verdict(goal, ratio, share))
-
-
-def _verdict(goal: Goal, ratio: float, share: float) -> Verdict:
-    if isinstance(goal.aim, AtLeast):
-        floor = goal.aim.floor
-        if ratio < share and floor is not None and ratio >= floor:
-            return Verdict.FLOOR_REACHED
-        return Verdict.REACHED if ratio >= share else Verdict.NOT_REACHED
-    reached = ratio < share if isinstance(goal.aim, Below) else ratio <= share
+def _verdict(aim: AtLeast | AtMost | Below, ratio: float) -> Verdict:
+    match aim:
+        case Below():
+            reached = ratio < 1
+        case AtMost(share=share):
+            reached = ratio <= share
+        case AtLeast(share=share, floor=floor):
+            reached = ratio >= share
+            if not reached and floor is not None and ratio >= floor:
+                return Verdict.FLOOR_REACHED
     return Verdict.REACHED if reached else Verdict.NOT_REACHED
 
 
@@ -93,7 +111,8 @@ def plain(rows: Sequence[Row]) -> list[dict[str, Any]]:
 def _cells(row: Row) -> tuple[str, ...]:
     ours, against = (_number(value, row.unit) for value in (row.ours, row.against))
     ratio = "" if row.ratio is None else _digits(row.ratio)
-    return (row.figure, row.goal, ours, against, ratio, row.verdict.value)
+    spread = f"{_digits(min(row.ratios))} - {_digits(max(row.ratios))}" if len(row.ratios) > 1 else ""
+    return (row.figure, row.goal, ours, against, ratio, spread, row.verdict.value)
 
 
 def _number(value: float | None, unit: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 from redrive.core.lanes import Lane
@@ -12,8 +13,8 @@ from tests.conformance.model import SLACK_MS, Item, Model
 
 
 async def check_agreement(store: Store, model: Model) -> None:
-    for message_id, item in model.items.items():
-        await _check_item(store, message_id, item)
+    checks = (_check_item(store, message_id, item) for message_id, item in model.items.items())
+    await asyncio.gather(*checks)
     for queue in model.queues:
         dead = {letter.message.id for letter in await letters(store, queue)}
         assert dead == {item.entry.message.id for item in model.of(queue, State.DEAD)}

@@ -116,15 +116,12 @@ class Model:
         self.lanes[item.queue, item.tenant].served += 1
 
     def lapsed(self, queue: str) -> dict[str, Lapse]:
-        """What reclaim must take over now."""
-        lost = {
-            item.entry.message.id: Lapse.LOST for item in self.of(queue, State.CLAIMED) if self.is_lost(item)
-        }
+        """What reclaim must take over now. What no worker had cannot have been lost by one."""
+        lost = [item for item in self.of(queue, State.CLAIMED) if self.passed(item.until_at)]
         expired = [item for item in self.of(queue, State.WAITING) if self.passed(item.expires_at)]
-        return lost | {item.entry.message.id: Lapse.EXPIRED for item in expired}
-
-    def is_lost(self, item: Item) -> bool:
-        return self.passed(item.until_at)
+        expired += [item for item in lost if not item.counted]
+        lapses = {item.entry.message.id: Lapse.LOST for item in lost}
+        return lapses | {item.entry.message.id: Lapse.EXPIRED for item in expired}
 
     def take_over(self, message_id: str, token: str, until_at: int) -> None:
         item = self.items[message_id]

@@ -120,6 +120,17 @@ async def test_a_retry_past_the_time_to_live_expires_with_its_attempts(bench: Be
     assert (expired.lapse, expired.progress.attempts) == (Lapse.EXPIRED, 1)
 
 
+async def test_an_expired_message_stays_expired_when_who_took_it_over_is_lost(
+    bench: Bench, store: Store
+) -> None:
+    await submit(store, ttl_s=MINUTE_S)
+    bench.advance(2 * MINUTE_S)
+    for _ in range(2):
+        (expired,) = await reclaim(store)
+        assert (expired.lapse, expired.progress.attempts) == (Lapse.EXPIRED, 0)
+        bench.advance(2 * MINUTE_S)
+
+
 async def test_attempts_never_fall_below_zero(bench: Bench, store: Store) -> None:
     (message_id,) = await submit(store, ttl_s=MINUTE_S)
     bench.advance(2 * MINUTE_S)

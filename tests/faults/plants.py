@@ -10,44 +10,48 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from itertools import count
 from typing import Any
 
 from redrive.core.message import Delivery, Entry
 from redrive.core.ports import Claimed, Receipt
-from redrive.core.verdict import Done
+from redrive.core.verdict import Done, Settlement
 from redrive.engine.settling import rule
 from redrive.engine.station import Station
 from redrive.stores.sqlite import SqliteStore, append, claiming, settle, upkeep
 from redrive.stores.sqlite.lanes import LaneBook
 from redrive.stores.sqlite.writer import Step, Writer
 
+_LATE_S = 0.5
+
 
 def die(point: str) -> None:
-    """SIGKILL this process at a point written as `before:settle:2`, `after:commit:1`.
+    """SIGKILL this process at a point written as `before:settle:2`; `after:commit:1:SIGSTOP` stops it.
 
     The verb is a method of the store, or `commit`. After a claim or reclaim, one that got nothing is not
     counted.
     """
-    moment, verb, number = point.split(":")
+    moment, verb, number, *others = point.split(":")
+    signal_number = signal.Signals[others[0]] if others else signal.SIGKILL
     calls = count(1)
 
-    def kill_at_number() -> None:
+    def signal_at_number() -> None:
         if next(calls) == int(number):
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), signal_number)
 
     if verb == "commit":
-        _wrap_commit(moment, kill_at_number)
+        _wrap_commit(moment, signal_at_number)
         return
     original = getattr(SqliteStore, verb)
 
     async def wrapped(self: SqliteStore, *arguments: Any, **named: Any) -> Any:
         if moment == "before":
-            kill_at_number()
+            signal_at_number()
         result = await original(self, *arguments, **named)
         if moment == "after" and not _is_empty(result):
-            kill_at_number()
+            signal_at_number()
         return result
 
     setattr(SqliteStore, verb, wrapped)
@@ -57,15 +61,15 @@ def _is_empty(result: object) -> bool:
     return result == [] or (isinstance(result, Claimed) and not result.deliveries)
 
 
-def _wrap_commit(moment: str, kill_at_number: Callable[[], None]) -> None:
+def _wrap_commit(moment: str, signal_at_number: Callable[[], None]) -> None:
     original = Writer._commit_now
 
     def commit_now(self: Writer) -> float:
         if moment == "before":
-            kill_at_number()
+            signal_at_number()
         took_s = original(self)
         if moment == "after":
-            kill_at_number()
+            signal_at_number()
         return took_s
 
     _set(Writer, "_commit_now", commit_now)
@@ -150,6 +154,18 @@ def reclaim_live_leases() -> None:
     _rewrite(upkeep, "ended_leases", "until_at <= ?", "? > 0")
 
 
+def answer_settle_late() -> None:
+    """No bug but a slow machine: a settle is answered well after its commit."""
+    original = SqliteStore.settle
+
+    async def settle_late(self: SqliteStore, settlements: Sequence[Settlement]) -> AbstractSet[str]:
+        refused = await original(self, settlements)
+        await asyncio.sleep(_LATE_S)
+        return refused
+
+    _set(SqliteStore, "settle", settle_late)
+
+
 _PLANTS = (
     settle_without_token,
     count_attempt_late,
@@ -157,6 +173,7 @@ _PLANTS = (
     accept_before_commit,
     dedupe_key_first,
     reclaim_live_leases,
+    answer_settle_late,
 )
 
 

@@ -45,6 +45,11 @@ class Child:
         return self._process.poll() is None
 
     @property
+    def stopped(self) -> bool:
+        """Whether a SIGSTOP has stopped it."""
+        return os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+
+    @property
     def errors(self) -> str:
         """What it wrote on stderr."""
         return self._errors.read_text(errors="replace")

@@ -42,7 +42,7 @@ async def test_a_handler_that_blocks_the_loop_past_its_lease_keeps_it(tmp_path: 
         await site.wait_state(message_id, State.DONE)
         assert await site.violations() == []
         assert len(site.handed("begin", message_id)) == 1
-        assert site.handed("lease lost") == []
+        assert site.handed("refused") == []
 
 
 async def test_a_handler_that_kills_its_process_is_buried_and_takes_no_neighbour_with_it(
@@ -89,6 +89,39 @@ async def test_a_worker_stopped_past_its_lease_changes_nothing_when_it_wakes(tmp
         assert await site.violations() == []
 
 
+async def test_a_worker_that_lost_its_leases_goes_on_and_runs_suspects_too(tmp_path: Path) -> None:
+    """A suspect needs the process to itself: nothing of the lost leases may still count as held."""
+    async with open_site(tmp_path) as site:
+        gate, second_gate = tmp_path / "gate", tmp_path / "second"
+        stale = await site.start_worker(lease_s=LEASE_S, concurrency=2)
+        await _make_it_claim_ahead(site)
+        ids = [await site.submit(Plan(gate=str(gate))) for _ in range(10)]
+        await _wait_claimed(site, ids)
+        await stop_past_lease(site, stale)
+        other = await site.start_worker(lease_s=LEASE_S)
+        gate.touch()
+        await site.wait_idle()
+        suspect = await site.submit(Plan(gate=str(second_gate)))
+        await site.wait_for("begin", suspect)
+        other.kill()
+        await site.note_kill()
+        second_gate.touch()
+        stale.signal(signal.SIGCONT)
+        await site.wait_state(suspect, State.DONE)
+        assert [line.pid for line in site.handed("begin", suspect)] == [other.pid, stale.pid]
+        assert await site.violations() == []
+
+
+async def test_a_settle_whose_answer_is_late_is_no_lost_lease(tmp_path: Path) -> None:
+    """Between the commit and its answer the lease is gone from the store because nothing is left of it."""
+    async with open_site(tmp_path) as site:
+        await site.start_worker(lease_s=LEASE_S, plant="answer_settle_late")
+        message_id = await site.submit(Plan())
+        await site.wait_for("completed", message_id)
+        assert await site.violations() == []
+        assert site.handed("lease lost") == []
+
+
 async def test_leases_of_a_new_queue_return_as_fast_as_of_an_old_one(tmp_path: Path) -> None:
     """Both workers are older than the queue; one of them dies (I8)."""
     async with open_site(tmp_path) as site:
@@ -122,7 +155,7 @@ async def test_a_def_handler_past_its_deadline_keeps_its_slot_and_lease_until_it
         await site.wait_idle()
         assert [line.pid for line in site.handed("begin", late)] == [first.pid]
         assert [line.pid for line in site.handed("completed", late)] == [first.pid]
-        assert site.handed("lease lost") == []
+        assert site.handed("refused") == []
 
 
 async def test_sigterm_lets_running_attempts_end_and_gives_the_rest_back_uncounted(tmp_path: Path) -> None:

@@ -8,20 +8,23 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from redrive.core.lifecycle import State
+from redrive.core.verdict import Reason
 from tests.faults.handlers import ORDERS, PLAIN
 from tests.faults.processes import Child, Site, open_site
 from tests.faults.waiting import wait_until
 
 LEASE_S = 1.0
+BATCH = 20
 RETURNED_S = LEASE_S + 1.0
 RESUMED_S = 5.0
 SLACK_S = 1.0
-SUBMITS_A_ROUND = 120
+SUBMITS_A_ROUND = 80
 
 
 async def test_nothing_is_lost_when_workers_and_submitters_are_killed_under_load(tmp_path: Path) -> None:
@@ -46,13 +49,14 @@ async def _run_rounds(folder: Path, rounds: int) -> None:
         assert await submitter.ended() == 0, submitter.errors
         await site.wait_idle()
         assert await site.violations() == []
+        _check_held(site)
         _print_summary(site, rounds)
 
 
 async def _run_round(site: Site, chance: random.Random, seed: int) -> None:
     """A worker under load is killed at some instant, sometimes its submitter too."""
     submitter = site.start("submit", seed=seed, count=SUBMITS_A_ROUND, pace_s=0.01, repeat=True)
-    worker = site.start("work", lease_s=LEASE_S)
+    worker = site.start("work", lease_s=LEASE_S, batch=BATCH)
     already = len(site.handed("begin"))
     wanted = already + chance.randint(1, 40)
     await wait_until(lambda: len(site.handed("begin")) >= wanted, 15, f"{wanted} hand-overs")
@@ -96,10 +100,17 @@ async def _check_recovery(site: Site) -> None:
     await wait_until(lambda: len(site.handed("begin")) > already, RESUMED_S, "work goes on")
 
 
+def _check_held(site: Site) -> None:
+    """A kill costs no more than what the claims of one worker may hold: a batch a queue, and one settling."""
+    for before, held in pairwise([frozenset(), *site.evidence.held]):
+        assert len(held - before) <= len((ORDERS, PLAIN)) * 2 * BATCH
+
+
 def _print_summary(site: Site, rounds: int) -> None:
     evidence = site.evidence
-    held = sum(len(each) for each in evidence.held)
+    lost = sum(letter.reason is Reason.WORKER_LOST for letter in evidence.letters)
     print(
         f"{rounds} rounds: {len(evidence.accepted)} accepted, {sum(map(evidence.handovers, evidence.lines))} "
-        f"hand-overs, {evidence.repeated} repeated of {held} in flight, {len(evidence.letters)} dead letters"
+        f"hand-overs, {evidence.repeated} repeated of {sum(map(len, evidence.held))} in flight (at most "
+        f"{max(map(len, evidence.held))} at once), {len(evidence.letters)} dead letters, {lost} worker lost"
     )

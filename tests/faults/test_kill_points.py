@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from redrive.core.failure import Kind
 from redrive.core.lifecycle import State
+from tests.faults.child import STORE, make_app
 from tests.faults.ledger import Plan
 from tests.faults.processes import Site, open_site
 from tests.faults.waiting import wait_until
@@ -58,7 +60,9 @@ async def test_a_sweeper_that_dies_after_taking_over_delays_nothing(tmp_path: Pa
         await site.wait_state(message_id, State.DONE, timeout_s=LEASE_S + 1 + 3)
         account = await site.app.store.get(message_id)
         assert account is not None
-        assert [failure.kind for failure in account.failures] == [Kind.LOST], "only the first crash is its own"
+        assert [failure.kind for failure in account.failures] == [Kind.LOST], (
+            "only the first crash is its own"
+        )
         assert await site.violations() == []
 
 
@@ -71,6 +75,40 @@ async def test_a_submitter_that_dies_at_this_point_loses_nothing_it_was_told(
         assert await submitter.ended() == -signal.SIGKILL, submitter.errors
         again = site.start("submit", count=4, seed=2, repeat=True)
         assert await again.ended() == 0, again.errors
+        await site.start_worker(lease_s=LEASE_S)
+        await site.wait_idle()
+        assert await site.violations() == []
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.002, 0.005, 0.01, 0.03])
+async def test_a_process_killed_while_it_creates_the_file_leaves_one_that_opens(
+    tmp_path: Path, delay_s: float
+) -> None:
+    app = make_app(tmp_path)
+    with Site(tmp_path, app) as site:
+        victim, survivor = (site.start("submit", count=4, seed=seed) for seed in (1, 2))
+        await wait_until((tmp_path / STORE).exists, 15, "one of them creates the file")
+        await asyncio.sleep(delay_s)
+        victim.kill()
+        assert await survivor.ended() == 0, survivor.errors
+        async with app:
+            await site.start_worker(lease_s=LEASE_S)
+            await site.wait_idle()
+            assert await site.violations() == []
+            assert len(site.accepted()) >= 4
+
+
+async def test_a_process_stopped_inside_its_write_delays_others_and_fails_none(tmp_path: Path) -> None:
+    async with open_site(tmp_path) as site:
+        stopped = site.start("submit", count=40, seed=1, die="before:commit:3:SIGSTOP")
+        await wait_until(lambda: stopped.stopped, 15, "it stops")
+        assert await site.app.store.queues(), "reading needs nobody's leave"
+        waiting = asyncio.create_task(site.submit(Plan()))
+        done, _ = await asyncio.wait({waiting}, timeout=1.0)
+        assert not done
+        stopped.signal(signal.SIGCONT)
+        assert await waiting
+        assert await stopped.ended() == 0, stopped.errors
         await site.start_worker(lease_s=LEASE_S)
         await site.wait_idle()
         assert await site.violations() == []

@@ -51,7 +51,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return int(app(arguments, exit_on_error=False, print_error=False) or Exit.OK)
     except CycloptsError as error:
-        return _report(output, f"{error} See: redrive --help", error)
+        return _report(output, f"{error} Every flag is in: redrive COMMAND --help", error)
     except RedriveError as error:
         return _report(output, str(error), error)
     except BrokenPipeError:
@@ -65,7 +65,7 @@ def run(arguments: Sequence[str]) -> int:
 def _report(output: Output, message: str, error: RedriveError | CycloptsError) -> int:
     code = _exit_code(error)
     more = {"firstId": error.first_id} if isinstance(error, Conflict) else {}
-    output.error(type(error).__name__, message, code, more)
+    output.error(message, code, more)
     return code
 
 

@@ -29,7 +29,7 @@ _STYLES = {State.DONE: "green", State.DEAD: "red", State.REMOVED: "yellow"}
 class _Step:
     at: int
     what: str
-    detail: str = ""
+    detail: Text
     style: str = ""
 
 
@@ -54,7 +54,7 @@ def _head(account: Account, why: str, now: int) -> Table:
     grid.add_row("queue", name(message.queue))
     grid.add_row("tenant", name(message.tenant))
     grid.add_row("state", Text(account.state.value, _STYLES.get(account.state, "")))
-    grid.add_row("why", words(why))
+    grid.add_row("why", name(why) if account.removal else words(why))
     grid.add_row("attempts", _attempts(account))
     if account.state is State.WAITING:
         due = f", in {duration(progress.due_at - now)}" if progress.due_at > now else ", now"
@@ -84,28 +84,26 @@ def _steps(output: Output, account: Account) -> Table:
     before_at: int | None = None
     for step in sorted(_history(account), key=lambda step: step.at):
         after = "" if before_at is None else duration(step.at - before_at)
-        table.add_row(time_of_day(step.at), after, Text(step.what, step.style), words(step.detail))
+        table.add_row(time_of_day(step.at), after, Text(step.what, step.style), step.detail)
         before_at = step.at
     return table
 
 
 def _history(account: Account) -> Iterator[_Step]:
     message = account.message
-    yield _Step(message.enqueued_at, "accepted", f"on {moment(message.enqueued_at)[:10]}")
+    yield _Step(message.enqueued_at, "accepted", Text(f"on {moment(message.enqueued_at)[:10]}"))
     for failure in account.failures:
-        code = f" [{failure.code}]" if failure.code else ""
-        yield _Step(
-            failure.at, f"attempt {failure.attempt} {failure.kind}", f"{failure.reason}{code}", "yellow"
-        )
+        reason = words(f"{failure.reason} [{failure.code}]" if failure.code else failure.reason)
+        yield _Step(failure.at, f"attempt {failure.attempt} {failure.kind}", reason, "yellow")
     for redriven in account.redrives:
-        yield _Step(redriven.at, "re-driven", f"by {redriven.actor}, came to: {redriven.result}", "cyan")
+        came = name(f"by {redriven.actor}, came to: {redriven.result}")
+        yield _Step(redriven.at, "re-driven", came, "cyan")
     if account.removal is not None:
         removal = account.removal
-        yield _Step(removal.at, "removed", f"by {removal.actor} ({removal.move})", "yellow")
+        yield _Step(removal.at, "removed", name(f"by {removal.actor} ({removal.move})"), "yellow")
     elif account.finished_at is not None:
-        detail = (
-            f"dead letter: {account.reason}" if account.reason else f"by attempt {account.progress.attempts}"
-        )
+        attempts = f"by attempt {account.progress.attempts}"
+        detail = Text(f"dead letter: {account.reason}" if account.reason else attempts)
         yield _Step(account.finished_at, account.state.value, detail, _STYLES.get(account.state, ""))
 
 

@@ -61,7 +61,7 @@ def page(
         Text(),
         tenants,
         Text(),
-        Text(f"what happened: {counts.text()}", "bold", no_wrap=True, overflow="ellipsis"),
+        Text(f"what happened: {counts.headline()}", "bold", no_wrap=True, overflow="ellipsis"),
         *_latest(story, room),
         Text(),
         *hints(story.last_dead),

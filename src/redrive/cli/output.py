@@ -47,11 +47,11 @@ class Output:
         if not self.as_json:
             self.notes.print(Text(clean(message)), soft_wrap=True)
 
-    def error(self, what: str, message: str, code: Exit, more: Mapping[str, Any]) -> None:
+    def error(self, message: str, code: Exit, more: Mapping[str, Any]) -> None:
         """Why the command failed."""
         shown = redact(message)
         if self.as_json:
-            body = {"what": what, "message": shown, **more, "exitCode": int(code)}
+            body = {"what": code.words, "message": shown, **more, "exitCode": int(code)}
             sys.stderr.write(json.dumps({"error": body}) + "\n")
         else:
             self.notes.print(Text.assemble(("error: ", "bold red"), clean(shown)), soft_wrap=True)

@@ -18,6 +18,11 @@ class Exit(IntEnum):
     UNREACHABLE = 5
     INTERRUPTED = 130
 
+    @property
+    def words(self) -> str:
+        """As it stands in an error's document."""
+        return self.name.lower().replace("_", " ")
+
 
 class CommandError(RedriveError):
     """A command cannot do what was asked. The message says what, why, and what to do."""

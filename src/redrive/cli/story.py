@@ -42,11 +42,15 @@ class Counts:
         """For --json."""
         return {word: self.ended[word] for word in _COUNTED.values()} | {"reasons": dict(self.reasons)}
 
-    def text(self) -> str:
+    def headline(self) -> str:
         """In one line."""
+        done, retried, buried = (self.ended[word] for word in ("done", "retried", "buried"))
+        return f"{done:,} delivered, {retried:,} retried, {buried:,} dead"
+
+    def text(self) -> str:
+        """In one line, with why messages died."""
         why = ", ".join(f"{count} {reason}" for reason, count in self.reasons.most_common())
-        dead = f"{self.ended['buried']:,} dead letters" + (f" ({why})" if why else "")
-        return f"{self.ended['done']:,} delivered, {self.ended['retried']:,} retried, {dead}"
+        return f"{self.headline()} ({why})" if why else self.headline()
 
 
 @dataclass(frozen=True, slots=True)

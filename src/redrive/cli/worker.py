@@ -75,7 +75,7 @@ def _on_stuck() -> None:
 
 def _settings(app: Redrive, flags: Flags, more: Mapping[str, object]) -> Settings:
     """What the app was made with, unless the command line says otherwise; code counts as a flag."""
-    if flags == replace(NO_FLAGS, json=flags.json) and not any(more.values()):
+    if flags == replace(NO_FLAGS, json=flags.json) and set(more.values()) == {None}:
         return app.settings
     made = app.settings
     in_code = {name for name in ("store", "profile") if made.origins.get(name) == "flag"}
@@ -126,7 +126,8 @@ def _import(module_name: str) -> ModuleType:
 
 def _import_failed(module_name: str, error: Exception) -> CommandError:
     frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    told = isinstance(error, SyntaxError) or not frames
+    place = "" if told else f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
     return CommandError(
         f"importing {module_name} failed: {type(error).__name__}: {error}{place}; mend it, then start again",
         Exit.USAGE,

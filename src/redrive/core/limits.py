@@ -61,6 +61,6 @@ def reserve(rate: Rate, window: Window, now: int, wanted: int) -> Reserved:
     if now >= ends_at or now < window.began_at:
         window = Window(now, 0)
         ends_at = now + round(rate.period_s * 1000)
-    granted = min(wanted, rate.count - window.used)
+    granted = max(0, min(wanted, rate.count - window.used))
     used = Window(window.began_at, window.used + granted)
     return Reserved(granted, used, ends_at if used.used >= rate.count else None)

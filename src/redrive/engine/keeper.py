@@ -27,6 +27,7 @@ class _Held:
     lease: Lease
     count: int
     safe_until_s: float
+    settling: int = 0
 
 
 class Keeper:
@@ -74,6 +75,12 @@ class Keeper:
         with self._lock:
             self._held[lease.token] = _Held(lease, count, time.monotonic() + self._lease_s)
 
+    def settling(self, token: str) -> None:
+        """One message of a lease is being settled: when that is all it held, its end is no loss."""
+        with self._lock:
+            if (held := self._held.get(token)) is not None:
+                held.settling += 1
+
     def settled(self, token: str) -> None:
         """One message of a lease is settled."""
         with self._lock:
@@ -81,6 +88,7 @@ class Keeper:
             if held is None:
                 return
             held.count -= 1
+            held.settling -= 1
             if held.count <= 0:
                 del self._held[token]
 
@@ -142,8 +150,11 @@ class Keeper:
     def _give_up(self, lost: Iterable[str]) -> None:
         for token in lost:
             with self._lock:
-                held = self._held.pop(token, None)
-            if held is not None and self._home is not None:
+                held = self._held.get(token)
+                if held is None or held.settling >= held.count:
+                    continue
+                del self._held[token]
+            if self._home is not None:
                 self._telemetry.emit(LeaseLost(held.lease.queue, token))
                 self._home.call_soon_threadsafe(self._on_lost, token)
 

@@ -134,6 +134,11 @@ class Settler:
             return
 
     async def _settle(self, batch: list[Ruling]) -> None:
+        for ruling in batch:
+            self._keeper.settling(_token(ruling))
+        await self._settle_patiently(batch)
+
+    async def _settle_patiently(self, batch: list[Ruling]) -> None:
         pause_s = 0.05
         while batch:
             try:
@@ -153,7 +158,7 @@ class Settler:
         """One settlement the store cannot take must not hold back its neighbours."""
         for ruling in batch:
             if len(batch) > 1:
-                await self._settle([ruling])
+                await self._settle_patiently([ruling])
             else:
                 self._telemetry.emit(LoopFailed("settle", error))
                 self._forget(batch)

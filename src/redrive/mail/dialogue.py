@@ -158,8 +158,8 @@ class Dialogue:
 
     def secured(self) -> None:
         """The handshake is done: whatever was learned or received before it counts for nothing."""
-        if self.state is not State.SECURING or not self._parser.empty:
-            raise _odd("bytes before the TLS handshake, which may be an attack")
+        if self.state is not State.SECURING:
+            raise _odd("something odd before the TLS handshake")
         self.capabilities = Capabilities()
         self.state = State.GREETED
 
@@ -201,18 +201,20 @@ class Dialogue:
         """What the bytes mean, in order. Never raises: an oddity is a last event, Broken."""
         events: list[Event] = []
         try:
-            if self.state is State.SECURING:
-                raise _odd("bytes before the TLS handshake, which may be an attack")
+            self._check_handshake(quiet=not data)
             for reply in self._parser.feed(data):
                 event = self._take(reply)
                 if event is not None:
                     events.append(event)
-            if self.state is State.SECURING and not self._parser.empty:
-                raise _odd("bytes before the TLS handshake, which may be an attack")
+            self._check_handshake(quiet=self._parser.empty)
         except ProtocolError as error:
             self.state = State.BROKEN
             events.append(Broken(error))
         return events
+
+    def _check_handshake(self, *, quiet: bool) -> None:
+        if self.state is State.SECURING and not quiet:
+            raise _odd("bytes before the TLS handshake, which may be an attack")
 
     def _send(self, phase: Phase, line: bytes, transaction: Transaction | None = None) -> None:
         after = SENDS.get((self.state, phase))

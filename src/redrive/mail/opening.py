@@ -16,7 +16,8 @@ from redrive.mail import authentication
 from redrive.mail.authentication import Credentials
 from redrive.mail.dialogue import Answered, Meaning
 from redrive.mail.relay import Relay, Tls
-from redrive.mail.smtp import Connection, Owner, Sending
+from redrive.mail.sending import Sending
+from redrive.mail.smtp import Connection, Owner
 from redrive.mail.smtp_errors import (
     AuthenticationFailed,
     Dropped,

@@ -61,24 +61,23 @@ class Pool:
     async def send(self, envelope: Envelope) -> tuple[RecipientReply, ...]:
         """What the server decided for each recipient; SmtpError where it decided nothing."""
         if self._closing:
-            raise Dropped("the pool is closed", phase=Phase.CONNECT)
+            raise _closed()
         self._active += 1
         try:
             return await self._send(envelope)
         finally:
             self._active -= 1
-            if self._closing and not self._active:
-                self._drained.set()
+            self._notice_drained()
 
     async def close(self, drain_s: float = 30.0) -> None:
         """Take no more, let what was taken finish within `drain_s`, then end every connection."""
         self._closing = True
-        if self._active:
-            try:
-                async with asyncio.timeout(drain_s):
-                    await self._drained.wait()
-            except TimeoutError:
-                self._fail_waiting(Dropped("the pool was closed", phase=Phase.CONNECT))
+        self._notice_drained()
+        try:
+            async with asyncio.timeout(drain_s):
+                await self._drained.wait()
+        except TimeoutError:
+            self._fail(self._waiting_fresh, self._waiting, error=_closed())
         for task in self._opening:
             task.cancel()
         await asyncio.gather(*self._opening, return_exceptions=True)
@@ -160,7 +159,7 @@ class Pool:
     def _opened(self, task: asyncio.Task[None]) -> None:
         self._opening.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._open_failed(error if isinstance(error, Exception) else RuntimeError(str(error)))
+            self._open_failed(error)
         self._pump()
 
     async def _serve_new(self) -> None:
@@ -178,17 +177,22 @@ class Pool:
         if sending is None or not connection.start(sending):
             self._idle.append(connection)
 
-    def _open_failed(self, error: Exception) -> None:
+    def _open_failed(self, error: BaseException) -> None:
         """While a connection works, the line goes on there; else there is no hope for anyone in it."""
+        self._fail(self._waiting_fresh, error=error)
         if self._connections:
             self._paused_until = asyncio.get_running_loop().time() + self._settings.pause_s
         elif not self._opening:
-            self._fail_waiting(error)
+            self._fail(self._waiting, error=error)
 
-    def _fail_waiting(self, error: Exception) -> None:
-        for line in (self._waiting_fresh, self._waiting):
+    def _fail(self, *lines: deque[Sending], error: BaseException) -> None:
+        for line in lines:
             while (sending := self._next(line)) is not None:
                 sending.fail(error)
+
+    def _notice_drained(self) -> None:
+        if self._closing and not self._active:
+            self._drained.set()
 
     def _is_worn(self, connection: Connection) -> bool:
         age_s = asyncio.get_running_loop().time() - connection.opened_at
@@ -199,3 +203,7 @@ class Pool:
 
     def _is_pausing(self) -> bool:
         return bool(self._connections) and asyncio.get_running_loop().time() < self._paused_until
+
+
+def _closed() -> Dropped:
+    return Dropped("the pool is closed: nothing more is sent", phase=Phase.CONNECT)

@@ -23,6 +23,7 @@ _PORTS = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
 _OPTIONS = frozenset({"starttls", "verify", "ca", "auth", "auth_without_tls", "name"})
 _MECHANISMS = ("cram-md5", "plain", "login")
 _NAME = re.compile(r"[A-Za-z0-9._:\[\]-]{1,255}", re.ASCII)
+_UNREADABLE = re.compile(r"[\x00-\x20\x7f]")
 _log = logging.getLogger("redrive.mail")
 
 
@@ -111,6 +112,8 @@ class Relay:
 
 
 def _split(url: str) -> tuple[SplitResult, int]:
+    if _UNREADABLE.search(url):
+        raise ConfigurationError("relay: the URL has a space or a control character: write it as %20")
     try:
         parts = urlsplit(url)
         port = parts.port

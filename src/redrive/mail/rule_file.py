@@ -1,15 +1,16 @@
-"""The rules as data: what one row may hold, and how a TOML file becomes rows.
+"""How TOML files become the table: ours in `table/`, and a user's over them.
 
-Ours and a user's files have one format: `[words.NAME]` with lists of phrases by language, `[rules.ID]`
-with conditions and a judgement. A user's row with a known id changes the keys it names; a new one stands
-before all of ours; words are added. Errors name the file, the rule and the key. Nothing is judged here.
+Both have one format: `[sets]` with words that stand for one another, `[words.NAME]` with lists of phrases
+by language, `[rules.ID]` with conditions and a judgement. A user's row with a known id changes the keys it
+names, a new one stands before all of ours, words and sets are added. Every error names file, rule and key.
+Nothing is judged here.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib.resources import files
@@ -18,83 +19,23 @@ from typing import Any
 
 from redrive.core.errors import ConfigurationError
 from redrive.core.failure import Scope
-from redrive.mail.replies import Action, Reply, Severity, Stage
+from redrive.mail.replies import Action, Severity, Stage
+from redrive.mail.rule import Rule, check_code, check_enhanced
 from redrive.mail.wording import read_phrase
 
 FILES = ("words", "stage", "provider", "final", "wording", "codes")
-_CODE = re.compile(r"none|[245][0-9x][0-9x]")
-_ENHANCED = re.compile(r"none|([245x]\.(?:x|\d{1,3}))\.(?:x|(\d{1,3})(?:-(\d{1,3}))?)")
-_PHRASES = ("says", "also", "unless")
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One row. Conditions that are given must all hold; in each list, one entry is enough."""
-
-    id: str
-    action: Action
-    scope: Scope
-    why: str
-    stages: tuple[Stage, ...] = ()
-    names: tuple[str, ...] = ()
-    providers: tuple[str, ...] = ()
-    severity: tuple[Severity, ...] = ()
-    codes: tuple[str, ...] = ()
-    enhanced: tuple[str, ...] = ()
-    reused: bool | None = None
-    says: tuple[str, ...] = ()
-    also: tuple[str, ...] = ()
-    unless: tuple[str, ...] = ()
-    retry_after_s: float | None = None
-    alert: bool = False
-    tries: int | None = None
-    then: Action | None = None
-    suppress: bool = False
-
-    def phrases(self) -> Mapping[str, tuple[str, ...]]:
-        """The lists of phrases that this rule asks for; `@name` stands for a list of words."""
-        return {key: said for key in _PHRASES if (said := getattr(self, key))}
-
-    def fits(self, reply: Reply) -> bool:
-        """Whether everything but the wording holds."""
-        return (
-            (not self.stages or reply.stage in self.stages)
-            and (not self.names or reply.name in self.names)
-            and (not self.providers or reply.provider in self.providers)
-            and (not self.severity or reply.severity in self.severity)
-            and (self.reused is None or reply.reused is self.reused)
-            and (not self.codes or any(_is_code(code, reply.code) for code in self.codes))
-            and (not self.enhanced or any(_is_enhanced(each, reply.enhanced) for each in self.enhanced))
-        )
+_SECTIONS = ("sets", "words", "rules")
+_SET = re.compile(r"\{([a-z-]{1,40})\}")
+_KEYS = tuple(each.name for each in fields(Rule) if each.name != "id")
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rules in order, and the named lists of phrases that they share."""
+    """Rules in order, and the lists of phrases and sets of words that they share."""
 
     rules: tuple[Rule, ...] = ()
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-def _is_code(pattern: str, code: int | None) -> bool:
-    if code is None or pattern == "none":
-        return code is None and pattern == "none"
-    return all(asked in ("x", digit) for asked, digit in zip(pattern, str(code), strict=False))
-
-
-@cache
-def _enhanced(pattern: str) -> tuple[str, str, int, int]:
-    first, subject, detail = pattern.split(".")
-    low, _, high = detail.partition("-")
-    return first, subject, 0 if low == "x" else int(low), 999 if low == "x" else int(high or low)
-
-
-def _is_enhanced(pattern: str, enhanced: str | None) -> bool:
-    if enhanced is None or pattern == "none":
-        return enhanced is None and pattern == "none"
-    first, subject, low, high = _enhanced(pattern)
-    found = enhanced.split(".")
-    return first in ("x", found[0]) and subject in ("x", found[1]) and low <= int(found[2]) <= high
+    sets: Mapping[str, str] = field(default_factory=dict)
 
 
 @cache
@@ -103,136 +44,149 @@ def default_table() -> Table:
     table = Table()
     for name in FILES:
         text = files(__package__).joinpath("table", f"{name}.toml").read_text("utf-8")
-        added = _table(tomllib.loads(text), f"{name}.toml", table)
-        table = Table((*table.rules, *added.rules), added.words)
+        read = _Reader(f"{name}.toml", table).read(tomllib.loads(text))
+        table = replace(read, rules=(*table.rules, *read.rules))
     return table
 
 
 def read_file(path: Path, table: Table) -> Table:
-    """The table with the file at `path` laid over it."""
+    """The table with the file at `path` laid over it, or ConfigurationError."""
     try:
         document = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path} is not TOML in UTF-8: {error}") from None
-    given = _table(document, path.name, table)
-    known = {rule.id for rule in table.rules}
-    changed = {rule.id: rule for rule in given.rules}
-    new = tuple(rule for rule in given.rules if rule.id not in known)
-    return Table((*new, *(changed.get(rule.id, rule) for rule in table.rules)), given.words)
+    read = _Reader(path.name, table).read(document)
+    given = {rule.id: rule for rule in read.rules}
+    changed = [given.pop(rule.id, rule) for rule in table.rules]
+    return replace(read, rules=(*given.values(), *changed))
 
 
-def _table(document: Mapping[str, Any], origin: str, below: Table) -> Table:
-    if unknown := document.keys() - {"words", "rules"}:
-        raise ConfigurationError(f"{origin}: {min(unknown)} is no section: write [words.NAME] or [rules.ID]")
-    words = dict(below.words)
-    for name, languages in _sections(document, "words", origin):
-        phrases = [phrase for given in languages.values() for phrase in _list(given, f"words {name}", origin)]
-        for phrase in phrases:
-            _check_phrase(phrase, f"{origin}: words {name}")
-        words[name] = (*words.get(name, ()), *phrases)
-    known = {rule.id: rule for rule in below.rules}
-    rules = [
-        _rule(rule_id, row, f"{origin}: rule {rule_id}", known.get(rule_id), words)
-        for rule_id, row in _sections(document, "rules", origin)
-    ]
-    return Table(tuple(rules), words)
+class _Reader:
+    """Reads one file's sections over a table that is there already."""
 
+    def __init__(self, origin: str, below: Table) -> None:
+        self._origin = origin
+        self._known = {rule.id: rule for rule in below.rules}
+        self._words = dict(below.words)
+        self._sets = dict(below.sets)
 
-def _sections(document: Mapping[str, Any], kind: str, origin: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for name, section in document.get(kind, {}).items():
+    def read(self, document: Mapping[str, Any]) -> Table:
+        """The file's own rules, with all words and sets."""
+        if unknown := document.keys() - set(_SECTIONS):
+            raise self._error(f"{min(unknown)} is no section", "write [sets], [words.NAME] or [rules.ID]")
+        for name, choices in self._section(document, "sets"):
+            self._sets[name] = self._guard(f"set {name}", _text, choices)
+        for name, languages in self._section(document, "words"):
+            self._words[name] = (*self._words.get(name, ()), *self._phrases(name, languages))
+        rules = tuple(self._rule(name, row) for name, row in self._section(document, "rules"))
+        return Table(rules, self._words, self._sets)
+
+    def _section(self, document: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
+        section = document.get(name, {})
         if not isinstance(section, dict):
-            raise ConfigurationError(f"{origin}: {kind} {name} is a section: write [{kind}.{name}]")
-        yield name, section
+            raise self._error(f"{name} is a section", f"write [{name}], its keys below it")
+        yield from section.items()
+
+    def _phrases(self, name: str, languages: object) -> Iterable[str]:
+        where = f"words {name}"
+        if not isinstance(languages, dict):
+            raise self._error(f"{where} is a section", f"write [words.{name}], a list a language below it")
+        for language, phrases in languages.items():
+            for phrase in self._guard(f"{where}: {language}", _texts, phrases):
+                yield self._guard(f"{where}: {language}", self._phrase, phrase)
+
+    def _rule(self, rule_id: str, row: object) -> Rule:
+        where = f"rule {rule_id}"
+        if not isinstance(row, dict):
+            raise self._error(f"{where} is a section", f"write [rules.{rule_id}], its keys below it")
+        if unknown := row.keys() - set(_KEYS):
+            raise self._error(f"{where}: {min(unknown)} is no key", f"use one of {', '.join(_KEYS)}")
+        values = {key: self._guard(f"{where}: {key}", self._value, key, value) for key, value in row.items()}
+        known = self._known.get(rule_id)
+        if known is None and (missing := {"action", "scope", "why"} - values.keys()):
+            raise self._error(f"{where}: {min(missing)} is missing", "a new rule has action, scope and why")
+        rule = Rule(rule_id, **values) if known is None else replace(known, **values)
+        if (rule.tries is None) is not (rule.then is None):
+            raise self._error(f"{where}: tries and then belong together", "give both, or neither")
+        return rule
+
+    def _value(self, key: str, value: Any) -> object:
+        match key:
+            case "action" | "then":
+                return Action(value)
+            case "scope":
+                return Scope(value)
+            case "why":
+                return _text(value)
+            case "alert" | "suppress" | "reused":
+                return _switch(value)
+            case "tries":
+                return int(_number(value, whole=True))
+            case "retry_after_s":
+                return _number(value)
+            case _:
+                return tuple(self._entry(key, entry) for entry in _texts(value))
+
+    def _entry(self, key: str, entry: str) -> str:
+        match key:
+            case "stages":
+                return Stage(entry)
+            case "severity":
+                return Severity(entry)
+            case "codes":
+                return check_code(entry)
+            case "enhanced":
+                return check_enhanced(entry)
+            case "says" | "also" | "unless":
+                return self._named(entry) if entry.startswith("@") else self._phrase(entry)
+        return entry
+
+    def _named(self, entry: str) -> str:
+        if entry[1:] not in self._words:
+            raise ValueError(f"there are no words {entry[1:]!r}: write [words.{entry[1:]}] first")
+        return entry
+
+    def _phrase(self, phrase: str) -> str:
+        """The phrase with its sets written out, checked."""
+        for name in _SET.findall(phrase):
+            if name not in self._sets:
+                raise ValueError(f"phrase {phrase!r}: there is no set {name!r}")
+        written = _SET.sub(lambda found: self._sets[found[1]], phrase)
+        read_phrase(written)
+        return written
+
+    def _guard(self, where: str, check: Any, *values: object) -> Any:
+        try:
+            return check(*values)
+        except ValueError as error:
+            raise ConfigurationError(f"{self._origin}: {where}: {error}") from None
+
+    def _error(self, problem: str, advice: str) -> ConfigurationError:
+        return ConfigurationError(f"{self._origin}: {problem}: {advice}")
 
 
-def _rule(
-    rule_id: str, row: Mapping[str, Any], where: str, known: Rule | None, words: Mapping[str, object]
-) -> Rule:
-    names = {each.name for each in fields(Rule)} - {"id"}
-    if unknown := row.keys() - names:
-        raise ConfigurationError(f"{where}: {min(unknown)} is no key: use one of {', '.join(sorted(names))}")
-    values = {key: _value(key, value, where, words) for key, value in row.items()}
-    missing = {"action", "scope", "why"} - values.keys()
-    if known is None and missing:
-        raise ConfigurationError(f"{where}: {min(missing)} is missing: a new rule needs action, scope and why")
-    rule = Rule(rule_id, **values) if known is None else replace(known, **values)
-    if (rule.tries is None) is not (rule.then is None):
-        raise ConfigurationError(f"{where}: tries and then belong together: give both, or neither")
-    return rule
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{value!r} is not a text")
+    return value
 
 
-def _value(key: str, value: object, where: str, words: Mapping[str, object]) -> object:
-    try:
-        return _checked(key, value, words)
-    except ValueError as error:
-        raise ConfigurationError(f"{where}: {key}: {error}") from None
-
-
-def _checked(key: str, value: Any, words: Mapping[str, object]) -> object:
-    match key:
-        case "action" | "then":
-            return Action(value)
-        case "scope":
-            return Scope(value)
-        case "why":
-            return _of(str, value, "a sentence")
-        case "alert" | "suppress" | "reused":
-            return _of(bool, value, "true or false")
-        case "tries":
-            return _positive(_of(int, value, "a whole number"))
-        case "retry_after_s":
-            return _positive(float(_of((int, float), value, "a number of seconds")))
-        case _:
-            return tuple(_entry(key, entry, words) for entry in _strings(value))
-
-
-def _entry(key: str, entry: str, words: Mapping[str, object]) -> str:
-    match key:
-        case "stages":
-            return Stage(entry)
-        case "severity":
-            return Severity(entry)
-        case "codes" if not _CODE.fullmatch(entry):
-            raise ValueError(f"{entry!r} is no code: write 550, 55x, 5xx or none")
-        case "enhanced" if not _ENHANCED.fullmatch(entry):
-            raise ValueError(f"{entry!r} is no enhanced code: write 5.7.1, x.2.2, 5.7.600-649, 5.6.x or none")
-        case "says" | "also" | "unless" if entry.startswith("@"):
-            if entry[1:] not in words:
-                raise ValueError(f"there are no words {entry[1:]!r}: write [words.{entry[1:]}] first")
-        case "says" | "also" | "unless":
-            read_phrase(entry)
-    return entry
-
-
-def _check_phrase(phrase: str, where: str) -> None:
-    try:
-        read_phrase(phrase)
-    except ValueError as error:
-        raise ConfigurationError(f"{where}: {error}") from None
-
-
-def _list(value: object, what: str, origin: str) -> tuple[str, ...]:
-    try:
-        return _strings(value)
-    except ValueError as error:
-        raise ConfigurationError(f"{origin}: {what}: {error}") from None
-
-
-def _strings(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
+def _texts(value: object) -> list[str]:
+    if not isinstance(value, list) or not value:
         raise ValueError(f"{value!r} is not a list of texts")
-    return tuple(value)
+    return [_text(each) for each in value]
 
 
-def _of(kind: Any, value: Any, name: str) -> Any:
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise ValueError(f"{value!r} is not {name}")
+def _switch(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{value!r} is neither true nor false")
     return value
 
 
-def _positive(value: float) -> float:
-    if value <= 0:
-        raise ValueError(f"{value!r} is not more than 0")
-    return value
+def _number(value: object, *, whole: bool = False) -> float:
+    kind: Any = int if whole else (int, float)
+    if isinstance(value, bool) or not isinstance(value, kind) or not value > 0:
+        raise ValueError(f"{value!r} is not a {'whole ' if whole else ''}number above 0")
+    return float(value)

@@ -13,7 +13,8 @@ from functools import cache
 from pathlib import Path
 
 from redrive.mail.replies import Judgement, Reply
-from redrive.mail.rule_file import Rule, Table, default_table, read_file
+from redrive.mail.rule import Rule
+from redrive.mail.rule_file import Table, default_table, read_file
 from redrive.mail.wording import Vocabulary, plain
 
 _UNIT_S = {"s": 1, "m": 60, "h": 3_600, "с": 1, "м": 60, "ч": 3_600, "秒": 1, "分": 60, "小": 3_600, "时": 3_600}
@@ -35,11 +36,11 @@ class Rules:
         self.table = table
         lists = {name: table.words[name] for name in table.words}
         for rule in table.rules:
-            for key, phrases in rule.phrases().items():
+            for key, phrases in rule.worded().items():
                 lists[_inline(rule.id, key)] = [phrase for phrase in phrases if not phrase.startswith("@")]
         self._vocabulary = Vocabulary(lists)
         self._wanted = [
-            (rule, {key: _names(rule.id, key, said) for key, said in rule.phrases().items()})
+            (rule, {key: _names(rule.id, key, said) for key, said in rule.worded().items()})
             for rule in table.rules
         ]
 

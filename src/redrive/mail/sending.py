@@ -35,7 +35,7 @@ class Sending:
         if self.transaction is not None and not self.future.done():
             self.future.set_result(self.transaction.replies())
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
         """Hand an error to whoever waits."""
         if not self.future.done():
             self.future.set_exception(error)

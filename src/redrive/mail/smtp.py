@@ -107,8 +107,8 @@ class Connection(asyncio.Protocol):
     async def secure(self, context: ssl.SSLContext, host: str, timeout_s: float) -> None:
         """The TLS handshake after STARTTLS was accepted; raises whatever the handshake raises."""
         self._watchdog.stop()
-        if self._transport is None:
-            raise ConnectionResetError("the connection was lost before the TLS handshake")
+        if self._failure is not None or self._transport is None:
+            raise self._failure or Dropped("there is no connection", phase=Phase.STARTTLS)
         transport = await self._loop.start_tls(
             self._transport, self, context, server_hostname=host, ssl_handshake_timeout=timeout_s
         )

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import apsw
-import msgspec
 
 from redrive.core.lanes import LaneState, Turn, take_turns
 from redrive.core.limits import reserve
@@ -21,14 +20,13 @@ from redrive.core.ports import Claim, Claimed
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.lanes import LaneBook, LaneRow, find_queue
 from redrive.stores.sqlite.ready import Line, Ready
-from redrive.stores.sqlite.rows import read_deliveries
+from redrive.stores.sqlite.rows import encode_numbers, read_deliveries
 from redrive.stores.sqlite.writer import Step
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "claim")
 
 _WAKE = 200
-_encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +163,15 @@ def _hand_out(step: Step, book: LaneBook, asked: Claim, seqs: Sequence[int]) -> 
     if not seqs:
         return []
     lease = Lease(asked.queue, asked.token, step.now + round(asked.lease_s * 1000))
+    numbers = encode_numbers(seqs)
     number = add_lease(step, book.queue.queue, lease, seqs)
-    rows = step.db.executemany(SQL["take"], [(seq, number) for seq in seqs])
-    return read_deliveries(step.db, rows, lease, book.tenants())
+    rows = {row[0]: row for row in step.db.execute(SQL["take"], (numbers, number))}
+    return read_deliveries(step.db, [rows[seq] for seq in seqs], lease, book.tenants())
 
 
 def add_lease(step: Step, queue: int, lease: Lease, seqs: Sequence[int]) -> int:
     """One lease row for a whole batch; its number goes into each message."""
-    step.db.execute(SQL["add_lease"], (lease.token, queue, lease.until_at, len(seqs), _encode(seqs).decode()))
+    step.db.execute(SQL["add_lease"], (lease.token, queue, lease.until_at, len(seqs), encode_numbers(seqs)))
     return step.db.last_insert_rowid()
 
 

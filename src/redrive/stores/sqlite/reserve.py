@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 _SIZE = 16 * 1024 * 1024
-_CHECK_S = 1.0
+_LOOK_S = 1.0
 
 
 class Reserve:
@@ -21,19 +22,27 @@ class Reserve:
     def __init__(self, path: Path) -> None:
         self._path = path.with_name(path.name + "-reserve")
         self._whole = False
-        self._checked = float("-inf")
+        self._looked = float("-inf")
 
+    @property
     def whole(self) -> bool:
-        """Whether the reserve stands; looked at, and made again if there is room, at most once a second."""
-        if time.monotonic() - self._checked >= _CHECK_S:
-            self._whole = self._make()
-            self._checked = time.monotonic()
+        """Whether the reserve stood when it was last looked at."""
         return self._whole
+
+    def look(self, make_room: Callable[[], None]) -> None:
+        """At most once a second: make the reserve where it is missing, after `make_room` where need be."""
+        if time.monotonic() - self._looked < _LOOK_S:
+            return
+        self._whole = self._make()
+        if not self._whole:
+            make_room()
+            self._whole = self._make()
+        self._looked = time.monotonic()
 
     def give_back(self) -> None:
         """Empty the reserve: its room is free now."""
         self._whole = False
-        self._checked = time.monotonic()
+        self._looked = time.monotonic()
         if self._path.exists():
             os.truncate(self._path, 0)
 

@@ -3,7 +3,7 @@ bytes, and spoils nothing beside it (P25)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import apsw
@@ -43,15 +43,17 @@ def decode_body(headers: Any, body: Any) -> tuple[Mapping[str, str], bytes, str 
 
 
 def read_deliveries(
-    db: apsw.Connection, rows: Iterable[tuple[Any, ...]], lease: Lease, tenants: Mapping[int, str]
+    db: apsw.Connection, rows: Sequence[tuple[Any, ...]], lease: Lease, tenants: Mapping[int, str]
 ) -> list[Delivery]:
     """Deliveries of rows as `take` and `held` return them, in their order."""
-    rows = list(rows)
-    bodies = {
-        seq: (headers, body)
-        for seq, headers, body in db.executemany(CLAIM["body"], [(row[0],) for row in rows])
-    }
-    return [_delivery(row, bodies.get(row[0], (None, None)), lease, tenants[row[2]]) for row in rows]
+    seqs = encode_numbers([row[0] for row in rows])
+    contents = {seq: (headers, body) for seq, headers, body in db.execute(CLAIM["bodies"], (seqs,))}
+    return [_delivery(row, contents.get(row[0], (None, None)), lease, tenants[row[2]]) for row in rows]
+
+
+def encode_numbers(numbers: Sequence[int]) -> str:
+    """Numbers as one argument of a statement, and as a lease keeps them: JSON."""
+    return _encode(numbers).decode()
 
 
 def _delivery(row: tuple[Any, ...], content: tuple[Any, Any], lease: Lease, tenant: str) -> Delivery:

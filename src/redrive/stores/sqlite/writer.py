@@ -136,10 +136,14 @@ class Writer:
         if repeated:
             self._reserve.give_back()
             with suppress(apsw.Error):
-                self._connection.wal_checkpoint()
+                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         for job in reversed(repeated):
             job.repeated, job.error = True, None
             self._jobs.appendleft(job)
+
+    def _shorten_log(self) -> None:
+        with suppress(apsw.Error):
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     async def _begin(self) -> None:
         ends = time.monotonic() + PATIENCE_S
@@ -149,6 +153,7 @@ class Writer:
                 "see whether one of them is stopped, then try again"
             )
         try:
+            self._reserve.look(self._shorten_log)
             await self._begin_immediate(ends)
         except BaseException:
             self._lock.release()
@@ -173,9 +178,9 @@ class Writer:
             if job.future.cancelled():
                 continue
             group.append(job)
-            if not job.drains and not self._reserve.whole():
+            if not job.drains and not self._reserve.whole:
                 job.error = StoreFull(
-                    f"{self._path}: the disk is nearly full; new work is refused so that accepted work drains: "
+                    f"{self._path}: the disk is nearly full; new work is refused, accepted work drains: "
                     "free some space"
                 )
                 continue

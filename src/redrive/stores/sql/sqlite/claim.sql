@@ -24,14 +24,16 @@ where m.queue = ? and m.state = 'waiting' and m.crashes > 0 and l.state = 'runni
   and (l.cap is null or l.in_flight < l.cap)
 order by m.due_at limit 1
 
+-- The rows come back in no order of their own.
 -- name: take
-update messages set state = 'claimed', attempts = attempts + 1, lease = ?2 where seq = ?1
+update messages set state = 'claimed', attempts = attempts + 1, lease = ?2
+where seq in (select value from json_each(?1))
 returning seq, id, lane, enqueued_at, ttl_s, first_track, dedupe, due_at, expires_at, attempts, crashes,
   generation, operation, lapse
 
 -- Headers as a blob: text that is not UTF-8 would spoil the whole read (P25).
--- name: body
-select seq, cast(headers as blob), body from bodies where seq = ?
+-- name: bodies
+select b.seq, cast(b.headers as blob), b.body from json_each(?) j cross join bodies b on b.seq = j.value
 
 -- name: add_lease
 insert into leases (token, queue, until_at, held, seqs) values (?, ?, ?, ?, ?)

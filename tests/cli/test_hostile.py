@@ -1,0 +1,73 @@
+"""Stored text is attacker's text: no control sequence and no markup of it acts on a terminal (S23)."""
+
+from __future__ import annotations
+
+import pytest
+
+from redrive.app import Redrive
+from redrive.core.failure import Failure, Kind
+from redrive.core.letters import DeadLetter
+from redrive.core.lifecycle import State
+from redrive.core.message import Message, Progress
+from redrive.core.verdict import Reason
+from redrive.engine.ids import new_id
+from tests.cli.conftest import Shop
+
+EVIL = "\x1b[2J\x1b]0;owned\x07[red]boom[/red] :bomb:\r\n\x9b31mforged line password=hunter2"
+COMMANDS = [
+    ("dlq", "list"),
+    ("dlq", "redrive", "--all", "--dry-run"),
+    ("status",),
+    ("queue", "list"),
+    ("show", "ID"),
+    ("dlq", "show", "ID", "--body", "--traceback"),
+]
+
+
+async def _bury(app: Redrive) -> str:
+    """A letter as another system may hand it in: every text of it is hostile."""
+    now = app.store.now()
+    message = Message(
+        new_id(), "q[bold]\x1b[31m", "t[red]\x1b[31m", f'"{EVIL}"'.encode(), now, 60.0, headers={"h": EVIL}
+    )
+    failure = Failure(now, 1, Kind.PERMANENT, EVIL, code="[red]\x1b[1m", traceback=EVIL)
+    progress = Progress(State.DEAD, now, now + 60_000, attempts=1)
+    await app.store.bury([DeadLetter(message, progress, Reason.PERMANENT, now, "f", (failure,))])
+    return message.id
+
+
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_hostile_text_is_printed_as_text(shop: Shop, arguments: tuple[str, ...]) -> None:
+    message_id = shop.with_app(_bury)
+    result = shop(*(message_id if argument == "ID" else argument for argument in arguments))
+    assert result.code == 0, result.error
+    for character in "\x1b\x07\x9b\r":
+        assert character not in result.out + result.error
+    assert "q[bold]" in result.out
+    if "show" in arguments:
+        assert "[red]boom[/red] :bomb:" in result.out
+
+
+def test_a_reason_cannot_forge_a_line_and_is_redacted(shop: Shop) -> None:
+    shop.bury(EVIL)
+    lines = shop("dlq", "list").out.splitlines()
+    assert len(lines) == 2
+    assert "forged line" in lines[1]
+    assert "hunter2" not in lines[1]
+
+
+def test_json_carries_the_reason_whole_and_escaped(shop: Shop) -> None:
+    shop.bury(EVIL)
+    result = shop("dlq", "list", "--json")
+    assert result.out.isascii()
+    assert "\x1b" not in result.out
+    assert result.document["letters"][0]["lastFailureReason"] == EVIL
+
+
+def test_an_error_does_not_repeat_control_sequences(shop: Shop) -> None:
+    shop.send()
+    for arguments in (("show", EVIL), ("queue", "pause", EVIL), ("send", EVIL, "1"), (EVIL,)):
+        result = shop(*arguments)
+        assert result.code in (2, 4)
+        assert "\x1b" not in result.error
+        assert "hunter2" not in result.error

@@ -1,0 +1,89 @@
+"""`redrive worker`: it runs an app of the working folder, ends gracefully, and names what is wrong."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+
+from tests.cli.conftest import Shop
+from tests.cli.processes import finish, started
+
+APP = """
+from redrive import Redrive
+app = Redrive()
+@app.handler("orders")
+async def charge(order): ...
+"""
+
+
+def test_it_serves_until_sigterm_and_then_ends_gracefully(shop: Shop) -> None:
+    (shop.folder / "store.py").write_text("raise SystemExit('the wrong module')")
+    (shop.folder / "shop.py").write_text(APP)
+    message_id = shop.send()
+    with started(shop.folder, "worker", "shop:app", "--json") as process:
+        assert process.stderr is not None
+        lines = []
+        for line in process.stderr:
+            lines.append(json.loads(line))
+            if lines[-1]["message"] == "Job completed":
+                assert shop.ok("status")["queues"][0]["workers"] == 1
+                break
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate()
+    assert process.returncode == 0
+    assert (lines[0]["message"], lines[0]["durabilityClass"]) == ("Worker started", "A")
+    assert json.loads(out)["done"] == 1
+    assert shop.ok("show", message_id)["state"] == "done"
+    assert shop.ok("status")["queues"][0]["workers"] == 0
+
+
+def test_flags_win_over_what_the_app_was_made_with(shop: Shop) -> None:
+    (shop.folder / "shop.py").write_text(APP.replace("Redrive()", "Redrive('sqlite:///code.db')"))
+    flags = (
+        "--store",
+        "sqlite:///flag.db",
+        "--log-level",
+        "info",
+        "--concurrency",
+        "3",
+        "--log-format",
+        "json",
+    )
+    with started(shop.folder, "worker", "shop:app", *flags) as process:
+        assert process.stderr is not None
+        first = json.loads(process.stderr.readline())
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate()
+    assert first["store"].endswith("flag.db")
+    assert (process.returncode, out) == (0, "0 delivered, 0 retried, 0 dead\n")
+    assert not (shop.folder / "code.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "said"),
+    [
+        (APP, "shop", "module:attribute"),
+        (APP, "nowhere:app", "no module 'nowhere'"),
+        (APP, "shop:nothing", "no 'nothing'"),
+        (APP, "shop:charge", "not a Redrive app"),
+        ("from redrive import Redrive\napp = Redrive()", "shop:app", "no handler"),
+        ("import missing_library", "shop:app", "No module named 'missing_library' (shop.py, line 1)"),
+        ("x = 1\n1 / 0", "shop:app", "division by zero (shop.py, line 2)"),
+        ("def f(:", "shop:app", "SyntaxError"),
+    ],
+)
+def test_what_cannot_be_run_is_told_in_one_line(shop: Shop, text: str, target: str, said: str) -> None:
+    (shop.folder / "shop.py").write_text(text)
+    result = finish(shop.folder, "worker", target)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_wrong_flag_is_a_usage_error(shop: Shop) -> None:
+    (shop.folder / "shop.py").write_text(APP)
+    result = finish(shop.folder, "worker", "shop:app", "--concurrency", "0")
+    assert result.returncode == 2
+    assert "worker.concurrency from flag" in result.stderr

@@ -1,0 +1,80 @@
+"""The README's examples run as they are written."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from redrive import Delivery, Redrive, RetryPolicy, Submission, Temporary
+from redrive.testing import Clock, dead_letters, run_until_idle
+
+ROOT = Path(__file__).parents[2]
+
+
+def _examples() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+
+
+def test_the_first_handler_runs_as_written(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(_examples()[0])
+    process = subprocess.Popen([sys.executable, "app.py"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    try:
+        assert _wait_until_done(tmp_path)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
+    finally:
+        process.kill()
+        _, errors = process.communicate()
+    assert "Traceback" not in errors
+
+
+def _wait_until_done(folder: Path) -> bool:
+    ends = time.monotonic() + 30
+    while time.monotonic() < ends:
+        command = [sys.executable, "-m", "redrive", "status", "--json"]
+        status = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if status.returncode == 0 and '"published": 1' in re.sub(r'":\s*', '": ', status.stdout):
+            return True
+    return False
+
+
+async def test_the_other_examples_do_what_they_say(tmp_path: Path) -> None:
+    app = Redrive(f"sqlite:///{tmp_path}/redrive.db")
+
+    @app.handler("orders")
+    async def charge(order: dict[str, int]) -> None:
+        raise Temporary("payment gateway timed out", code="504")
+
+    testing = _examples()[2]
+    source = "async def example(app, Clock, dead_letters, run_until_idle):\n"
+    source += "".join(f"    {line}\n" for line in testing.splitlines() if not line.startswith("from"))
+    names: dict[str, object] = {}
+    exec(compile(source, "README.md", "exec"), names)  # noqa: S102 - our own README
+    await names["example"](app, Clock, dead_letters, run_until_idle)  # type: ignore[operator]
+
+
+async def test_the_options_in_the_second_example_exist(tmp_path: Path) -> None:
+    app = Redrive(f"sqlite:///{tmp_path}/redrive.db")
+
+    @app.handler("orders", retry=RetryPolicy(attempts=8, cap_s=300), concurrency=20, rate="100/min")
+    def charge(order: dict[str, int], delivery: Delivery) -> None: ...
+
+    async with app:
+        await app.submit("orders", {}, delay=timedelta(hours=1), ttl=timedelta(minutes=10))
+        assert len(await app.submit_many("orders", [Submission({}, tenant="acme")] * 3)) == 3
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda p: p.name
+)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)", page.read_text("utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"

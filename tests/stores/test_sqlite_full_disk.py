@@ -1,0 +1,106 @@
+"""A full disk (P56), on a small filled file system: new work is refused, what was accepted drains.
+
+The file is its own child process: the mount is made in a name space of its own and goes with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from redrive.core.errors import StoreFull
+from redrive.core.verdict import Complete
+from redrive.stores.sqlite import SqliteStore
+from tests.conformance import makers
+
+_MOUNTED = 'mount -t tmpfs -o size=48m tmpfs "$1" && shift && exec "$@"'
+
+
+def run_on_small_disk(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command that sees a file system of 48 MiB at `folder`."""
+    return subprocess.run(
+        ["unshare", "-rm", "sh", "-c", _MOUNTED, "sh", str(folder), *command],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        cwd=Path(__file__).parents[2],
+    )
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Path:
+    """A folder where a small file system can be mounted."""
+    problem = "unshare is not installed"
+    try:
+        tried = run_on_small_disk(tmp_path, "true")
+        problem = tried.stderr.strip() or f"exit {tried.returncode}"
+        if tried.returncode == 0:
+            return tmp_path
+    except FileNotFoundError:
+        pass
+    reason = f"a small file system cannot be mounted here: {problem}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def test_a_full_disk_refuses_new_work_and_drains_what_was_accepted(small_disk: Path) -> None:
+    child = run_on_small_disk(small_disk, sys.executable, "-m", __name__, str(small_disk))
+    assert child.returncode == 0, child.stderr
+    assert child.stdout.splitlines()[-1] == "accepts again"
+
+
+async def fill_and_drain(folder: Path) -> None:
+    store = SqliteStore(folder / "redrive.db")
+    await store.open()
+    accepted = await _fill(store)
+    _fill_file(folder / "other")
+    with pytest.raises(StoreFull, match="free some space"):
+        await makers.submit(store, 50, body=b"x" * 2_000)
+    drained: list[str] = []
+    while batch := await makers.take(store, 100):
+        assert await makers.settle(store, Complete(), *batch) == set()
+        drained += [delivery.message.id for delivery in batch]
+    assert sorted(drained) == sorted(accepted)
+    (folder / "other").unlink()
+    await _accept_again(store)
+    await store.close()
+    print("accepts again")
+
+
+async def _fill(store: SqliteStore) -> list[str]:
+    accepted: list[str] = []
+    try:
+        while True:
+            accepted += await makers.submit(store, 50, body=b"x" * 2_000)
+    except StoreFull:
+        return accepted
+
+
+async def _accept_again(store: SqliteStore) -> None:
+    """The store looks for room once a second; until it has looked it may still refuse."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                await makers.submit(store, 50, body=b"x" * 2_000)
+                return
+            except StoreFull:
+                await store.wait(["orders"], 0.2)
+
+
+def _fill_file(path: Path) -> None:
+    with path.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 4_096)
+        except OSError:
+            return
+
+
+if __name__ == "__main__":
+    asyncio.run(fill_and_drain(Path(sys.argv[1])))
