@@ -7,13 +7,13 @@ turns what the developer says into the engine's and the core's terms.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from redrive.config import Settings, load
-from redrive.core.errors import InvalidMessage
+from redrive.core.errors import ConfigurationError, InvalidMessage
 from redrive.core.limits import Rate
 from redrive.core.message import DEFAULT_TENANT, Entry, Track, check_queue
 from redrive.core.ports import Receipt, Store
@@ -39,7 +39,7 @@ class Redrive:
     ) -> None:
         given = {"store": store, "profile": profile}
         flags = {name: value for name, value in given.items() if value is not None}
-        self.settings = settings if settings is not None else load(flags)
+        self._settings = settings if settings is not None else load(flags)
         self.telemetry = Telemetry([log_event])
         self._registry = Registry()
         self._policies: dict[str, RetryPolicy] = {}
@@ -47,6 +47,15 @@ class Redrive:
         self._submitter: Submitter | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
+
+    @property
+    def settings(self) -> Settings:
+        return self._settings
+
+    def configure(self, settings: Settings) -> None:
+        """Replace the settings, before the app is opened."""
+        self._settings = settings
+        self._policies.clear()
 
     def handler(
         self,
@@ -106,16 +115,22 @@ class Redrive:
                 raise InvalidMessage(error.problem, index) from error
         return await submitter.submit(entries)
 
-    async def run(self, *, signals: bool = True, on_stuck: Callable[[], None] = lambda: None) -> None:
+    async def run(
+        self,
+        *,
+        queues: Collection[str] = (),
+        signals: bool = True,
+        on_stuck: Callable[[], None] = lambda: None,
+    ) -> None:
         """Work until SIGTERM or SIGINT (or until cancelled), then end gracefully.
 
-        `on_stuck` is called from another thread when a handler has blocked the event loop for longer
-        than any handler may run.
+        `queues` serves only those of the app's queues. `on_stuck` is called from another thread when a
+        handler has blocked the event loop for longer than any handler may run.
         """
         store, _ = await self._ready()
         worker = Worker(
             store,
-            self.served(),
+            self.served(queues),
             self.telemetry,
             self.settings.worker,
             self.settings.finished,
@@ -154,9 +169,14 @@ class Redrive:
             raise RuntimeError("the app is not open: use `async with app:` or `await app.open()`")
         return self._store
 
-    def served(self) -> Sequence[Served]:
-        """The handlers with what configuration says of their queues."""
-        return [self._serve(handler) for handler in self._registry]
+    def served(self, queues: Collection[str] = ()) -> Sequence[Served]:
+        """The handlers, or those of `queues`, with what configuration says of their queues."""
+        for queue in queues:
+            if self._registry.get(queue) is None:
+                raise ConfigurationError(
+                    f"this app has no handler for {queue!r}: register one, or name another"
+                )
+        return [self._serve(handler) for handler in self._registry if not queues or handler.queue in queues]
 
     def policy(self, queue: str) -> RetryPolicy:
         """How a queue retries: profile, [retry], the handler's own, [queues.NAME]."""

@@ -7,8 +7,6 @@ and counts.
 
 from __future__ import annotations
 
-from hashlib import blake2b
-
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
@@ -18,16 +16,22 @@ from tests.conformance.agreement import check_agreement
 from tests.conformance.makers import account
 from tests.conformance.worker_rules import WorkerRules, queues, tenants
 
-VERBS = ("redrive", "redrive", "run_now", "discard", "cancel")
-verbs = st.binary(min_size=2, max_size=2).map(lambda seed: VERBS[blake2b(seed).digest()[0] % len(VERBS)])
+counts, strangers = st.integers(1, 6), st.integers(0, 10_000)
 lane_states = st.sampled_from([None, LaneState.RUNNING, LaneState.RUNNING, LaneState.PAUSED, LaneState.HELD])
 
 
 class StoreMachine(WorkerRules):
     """Everyone at once on one store."""
 
-    @rule(queue=queues, count=st.integers(1, 6), stranger=st.integers(0, 10_000), verb=verbs)
-    def move(self, queue: str, count: int, stranger: int, verb: str) -> None:
+    @rule(queue=queues, count=counts, stranger=strangers, kept=st.booleans())
+    def move_dead(self, queue: str, count: int, stranger: int, kept: bool) -> None:
+        self._move(queue, count, stranger, "redrive" if kept else "discard")
+
+    @rule(queue=queues, count=counts, stranger=strangers, kept=st.booleans())
+    def move_waiting(self, queue: str, count: int, stranger: int, kept: bool) -> None:
+        self._move(queue, count, stranger, "run_now" if kept else "cancel")
+
+    def _move(self, queue: str, count: int, stranger: int, verb: str) -> None:
         """Move some that can be moved, and try one that perhaps cannot."""
         before = State.DEAD if verb in ("redrive", "discard") else State.WAITING
         movable = [item.entry.message.id for item in self._model.of(queue, before)]

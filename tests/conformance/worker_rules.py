@@ -86,6 +86,8 @@ class WorkerRules(RuleBasedStateMachine):
             made = [entry(self._store, queue=queue, tenant=tenant) for tenant in "aaaaabbc"]
             brief = [entry(self._store, queue=queue, tenant=tenant, ttl_s=SHORT_S) for tenant in "ab"]
             self._append(made + brief)
+            self._claim(queue, 3)
+            self._settle([(one, "bury") for one in self._deliveries[-3:]])
 
     def teardown(self) -> None:
         self._runner.run(self._bench.close())

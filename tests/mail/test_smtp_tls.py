@@ -19,7 +19,7 @@ from redrive.mail.smtp_errors import AuthenticationFailed, Phase, ProtocolError,
 from tests.mail.scripted_server import Script, Session, deliver, greet, obliging, scripted
 
 MAIL = Envelope("a@example.org", ("b@example.org",), b"Subject: x\r\n\r\nhello\r\n")
-PASSWORD = "pässword"
+PASSWORD = "pässword"  # noqa: S105 - opens nothing
 
 
 @dataclass(frozen=True)

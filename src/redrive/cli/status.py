@@ -14,7 +14,7 @@ from redrive.cli.times import age
 from redrive.core.lanes import Lane, LaneState
 from redrive.core.ports import PAGE, Description
 from redrive.office.queues import QueueStatus
-from redrive.office.wire import instant
+from redrive.office.wire import lane_document, queue_document
 
 _LANES_SHOWN = 50
 
@@ -52,45 +52,6 @@ def store_line(described: Description) -> Text:
     """Where the messages are, and what "accepted" means there."""
     durability = f"durability {described.durability}"
     return Text.assemble(name(described.url), "  ", (durability, "green"), f": {described.meaning}")
-
-
-def queue_document(status: QueueStatus) -> dict[str, Any]:
-    """A queue with the names of R24."""
-    counts = status.counts
-    return {
-        "queue": counts.queue,
-        "state": counts.state.value,
-        "pending": counts.pending,
-        "scheduled": counts.scheduled,
-        "retryScheduled": counts.retry_scheduled,
-        "processing": counts.processing,
-        "published": counts.published,
-        "dlq": counts.dlq,
-        "failed": 0,
-        "suspects": counts.suspects,
-        "oldestDueAt": instant(counts.oldest_due_at),
-        "workers": status.workers,
-        "noHandler": status.no_handler,
-    }
-
-
-def lane_document(lane: Lane) -> dict[str, Any]:
-    """A tenant with the names of R17."""
-    return {
-        "companyId": lane.tenant,
-        "queue": lane.queue,
-        "state": lane.state.value,
-        "lastProcessedAt": instant(lane.last_served_at),
-        "roundsWithoutProcessing": lane.rounds_waited,
-        "currentPriority": lane.priority,
-        "totalProcessed": lane.done,
-        "consecutiveBatchCount": lane.consecutive,
-        "waiting": lane.waiting,
-        "inFlight": lane.in_flight,
-        "dead": lane.dead,
-        "weight": lane.weight,
-        "cap": lane.cap,
-    }
 
 
 def queue_table(output: Output, queues: list[QueueStatus], now: int) -> RenderableType:

@@ -32,6 +32,7 @@ async def worker(
     app: str,
     /,
     *,
+    queue: tuple[str, ...] = (),
     concurrency: int | None = None,
     log_level: str | None = None,
     log_format: str | None = None,
@@ -43,6 +44,8 @@ async def worker(
     ----------
     app
         module:attribute, looked for in the working folder first.
+    queue
+        Serve only this queue of the app; may be given several times.
     concurrency
         How many handlers may run at once in this process.
     log_level
@@ -52,8 +55,8 @@ async def worker(
     """
     more = {"worker.concurrency": concurrency, "logs.level": log_level, "logs.format": log_format}
     served = _load(app)
-    served.settings = _settings(served, flags, more)
-    if not served.served():
+    served.configure(_settings(served, flags, more))
+    if not served.served(queue):
         raise CommandError(f"{app} has no handler: register one with @app.handler(queue)", Exit.USAGE)
     output, counts = Output(flags.json), Counts()
     configure_logs(served.settings.logs.level, "json" if flags.json else served.settings.logs.format)
@@ -62,7 +65,7 @@ async def worker(
         described = await served.store.describe()
         if output.notes.is_terminal and not flags.json:
             output.notes.print(store_line(described), soft_wrap=True)
-        await served.run(on_stuck=_on_stuck)
+        await served.run(queues=queue, on_stuck=_on_stuck)
     document = {"store": described.url, "durability": described.durability.value, **counts.document()}
     output.answer(document, lambda: Text(counts.text()))
 

@@ -74,6 +74,7 @@ class Account:
     redrives: tuple[Redriven, ...] = ()
     lease_until_at: int | None = None
     reason: Reason | None = None
+    died_at: int | None = None
     finished_at: int | None = None
     removal: Removal | None = None
 

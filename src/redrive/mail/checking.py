@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -27,11 +27,11 @@ MAX_REPLY_TO = 20
 MAX_UNSUBSCRIBE = 10
 
 HEADER_NAME = re.compile(r"[A-Za-z0-9-]{1,76}")
-_REFUSED_HEADERS = frozenset(
-    "bcc resent-bcc received return-path dkim-signature from to cc subject date message-id mime-version".split()
-)
+_TRANSPORT_HEADERS = frozenset({"bcc", "received", "return-path", "dkim-signature"})
+_OWN_HEADERS = frozenset({"from", "to", "cc", "subject", "date", "message-id", "mime-version"})
+_ADDRESS_HEADERS = frozenset({"sender", "reply-to", "errors-to", "disposition-notification-to"})
 _TOKEN = "[A-Za-z0-9!#$&^_.+-]{1,127}"  # noqa: S105 - a MIME token, not a secret
-_CONTENT_TYPE = re.compile(rf'{_TOKEN}/{_TOKEN}(?:; ?{_TOKEN}=(?:{_TOKEN}|"[^"\\\x00-\x1f\x7f-\U0010ffff]*"))*+')
+_CONTENT_TYPE = re.compile(rf'{_TOKEN}/{_TOKEN}(?:; ?{_TOKEN}=(?:{_TOKEN}|"[ !#-\[\]-~]*"))*+')
 _CONTENT_ID = re.compile(r"[!-;=?-~]{1,200}")
 _UNSUBSCRIBE = re.compile(r"(?:https?://|mailto:)[!-+\--;=?-~]{1,800}", re.IGNORECASE)
 _BROKEN = "has a control character or a line break: remove it"
@@ -51,7 +51,7 @@ class Checked:
     subject: str
     text: str | None
     html: str | None
-    headers: tuple[tuple[str, str], ...]
+    headers: tuple[tuple[str, str | Address], ...]
     attachments: tuple[Attachment, ...]
     list_unsubscribe: tuple[str, ...]
     tags: tuple[str, ...]
@@ -59,7 +59,16 @@ class Checked:
     @property
     def recipients(self) -> tuple[Address, ...]:
         """Everyone who gets it, each once, in the order given."""
-        return tuple({one.envelope: one for one in reversed(self.to + self.cc + self.bcc)}.values())[::-1]
+        unique: dict[str, Address] = {}
+        for address in self.to + self.cc + self.bcc:
+            unique.setdefault(address.envelope, address)
+        return tuple(unique.values())
+
+    @property
+    def smtputf8(self) -> bool:
+        """Its headers need SMTPUTF8; a blind copy's own address may, without this."""
+        named = [value for _, value in self.headers if isinstance(value, Address)]
+        return any(one.smtputf8 for one in (self.sender, *self.to, *self.cc, *self.reply_to, *named))
 
 
 class _Checking:
@@ -74,7 +83,9 @@ class _Checking:
     def addresses(self, field: str, given: str | Sequence[str], most: int) -> tuple[Address, ...]:
         listed = _listed(given)
         if len(listed) > most:
-            self.add(field, f"has {len(listed):,} addresses, and at most {most:,} may be given: split the mail")
+            self.add(
+                field, f"has {len(listed):,} addresses, and at most {most:,} may be given: split the mail"
+            )
             return ()
         names = [field] if isinstance(given, str) else [f"{field}[{place}]" for place in range(len(listed))]
         return _kept(self.address(name, text) for name, text in zip(names, listed, strict=True))
@@ -87,11 +98,12 @@ class _Checking:
             return None
 
     def line(self, field: str, text: str, most: int, least: int = 0) -> str:
+        text = text.strip(" ")
         if CONTROL.search(text):
             self.add(field, _BROKEN)
         elif not least <= len(text) <= most:
             self.add(field, f"has {len(text):,} characters: {least:,} to {most:,} are allowed")
-        return text.strip(" ")
+        return text
 
     def body(self, field: str, text: str | None) -> None:
         if text is not None and "\0" in text:
@@ -181,12 +193,13 @@ def _check_unsubscribe(found: _Checking, given: Sequence[str]) -> tuple[str, ...
     for place, address in enumerate(given):
         if not _UNSUBSCRIBE.fullmatch(address):
             found.add(
-                f"listUnsubscribe[{place}]", "is not an https: or mailto: address of at most 800 ASCII letters"
+                f"listUnsubscribe[{place}]",
+                "is not an https: or mailto: address of at most 800 ASCII letters",
             )
     return tuple(given)
 
 
-def _check_headers(found: _Checking, mail: Mail) -> tuple[tuple[str, str], ...]:
+def _check_headers(found: _Checking, mail: Mail) -> tuple[tuple[str, str | Address], ...]:
     if sum(len(name) + len(value) for name, value in mail.headers.items()) > MAX_HEADERS:
         found.add("headers", f"are longer than {MAX_HEADERS:,} characters together: shorten them")
         return ()
@@ -198,14 +211,25 @@ def _check_headers(found: _Checking, mail: Mail) -> tuple[tuple[str, str], ...]:
         if not HEADER_NAME.fullmatch(name):
             found.add(f"headers[{place}]", "has a name that is not 1-76 of A-Z a-z 0-9 -")
             continue
-        field, lower = f"headers.{name}", name.lower()
-        if lower in _REFUSED_HEADERS or lower.startswith("content-"):
-            found.add(field, "is not yours to set: it follows from the mail's own fields or its transport")
-        elif lower in taken:
-            found.add(field, "is given twice: give it once, as a header or as the mail's own field")
+        lower = name.lower()
+        if lower in taken:
+            found.add(
+                f"headers.{name}", "is given twice: give it once, as a header or as the mail's own field"
+            )
         taken.add(lower)
-        checked.append((name, found.line(field, value, MAX_HEADERS)))
+        checked.append((name, _check_header(found, name, value)))
     return tuple(checked)
+
+
+def _check_header(found: _Checking, name: str, value: str) -> str | Address:
+    field, lower = f"headers.{name}", name.lower()
+    if lower in _OWN_HEADERS or lower.startswith("content-"):
+        found.add(field, "is made from the mail's own fields: remove it here")
+    elif lower in _TRANSPORT_HEADERS or lower.startswith("resent-"):
+        found.add(field, "is refused: mail servers set it, and blind copies are given as bcc")
+    elif lower in _ADDRESS_HEADERS:
+        return found.address(field, value) or ""
+    return found.line(field, value, MAX_HEADERS)
 
 
 def _check_attachments(found: _Checking, given: Sequence[Attachment]) -> tuple[Attachment, ...]:
@@ -217,8 +241,8 @@ def _check_attachments(found: _Checking, given: Sequence[Attachment]) -> tuple[A
 
 def _check_attachment(found: _Checking, field: str, given: Attachment) -> Attachment:
     filename = found.line(f"{field}.filename", given.filename, 255, 1)
-    kind = given.content_type.lower()
-    if len(kind) > 255 or not _CONTENT_TYPE.fullmatch(given.content_type):
+    kind = given.content_type.lower().partition(";")[0]
+    if len(given.content_type) > 255 or not _CONTENT_TYPE.fullmatch(given.content_type):
         found.add(f"{field}.contentType", "is not type/subtype, with or without parameters, in ASCII")
     elif kind.startswith("multipart/") or (kind.startswith("message/") and kind != "message/rfc822"):
         found.add(f"{field}.contentType", "cannot be attached as a file: use application/octet-stream")

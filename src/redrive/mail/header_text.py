@@ -28,6 +28,7 @@ _Q[0x20] = "_"
 _ENCODED_WORD = 75
 _FRAME = len("=?utf-8?q??=")
 _LEAST_ROOM = 32
+_LONG_NAME = _LINE - _LEAST_ROOM - 2
 _PARAMETER_ROOM = 50
 _PARAMETER_PLAIN = "!#$&+-.^_`|~"
 _ATOMS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]++(?: [A-Za-z0-9!#$%&'*+/=?^_`{|}~-]++)*+")
@@ -41,25 +42,20 @@ def is_plain(text: str) -> bool:
 
 def unstructured(name: str, value: str) -> str:
     """The lines of a header whose value is free text, such as Subject."""
-    if is_plain(value):
-        if len(name) + 2 + len(value) <= _SHORT_LINE:
-            return f"{name}: {value}\r\n"
-        if max(map(len, value.split(" "))) <= _LONGEST_WORD:
-            return fold(name, value)
-    room = _LINE - len(name) - 2
-    if room < _LEAST_ROOM:
-        return f"{name}:\r\n " + "\r\n ".join(encoded_words(value)) + "\r\n"
-    return f"{name}: " + "\r\n ".join(encoded_words(value, room)) + "\r\n"
+    if not is_plain(value):
+        return fold(name, _with_encoded_words(name, value))
+    if len(value) > _LONGEST_WORD and max(map(len, value.split(" "))) > _LONGEST_WORD:
+        return fold(name, " ".join(encoded_words(value, _LEAST_ROOM)))
+    return fold(name, value)
 
 
 def fold(name: str, value: str) -> str:
     """The lines of a header whose value is ready: broken at spaces, every space kept."""
     if len(name) + 2 + len(value) <= _SHORT_LINE:
         return f"{name}: {value}\r\n"
-    words = _WORD.findall(f" {value}")
-    lines, line = [], f"{name}:{words[0]}"
-    for word in words[1:]:
-        if len(line) + len(word) > _LINE:
+    lines, line = [], f"{name}:"
+    for place, word in enumerate(_WORD.findall(f" {value}")):
+        if len(line) + len(word) > _LINE and (place or len(name) > _LONG_NAME):
             lines.append(line)
             line = word
         else:
@@ -102,6 +98,19 @@ def disposition(kind: str, filename: str) -> str:
         return f'{head}filename="{filename}"\r\n'
     parameters = [*_extended("filename", filename), f'filename="{_ascii_filename(filename)}"']
     return head + ";\r\n ".join(parameters) + "\r\n"
+
+
+def _with_encoded_words(name: str, value: str) -> str:
+    """The value with everything encoded from its first to its last word that needs it."""
+    words = value.split(" ")
+    needy = [place for place, word in enumerate(words) if not _stays(word)]
+    first, end = needy[0], needy[-1] + 1
+    room = max(_LINE - len(name) - 2, _LEAST_ROOM) if first == 0 else _ENCODED_WORD
+    return " ".join([*words[:first], *encoded_words(" ".join(words[first:end]), room), *words[end:]])
+
+
+def _stays(word: str) -> bool:
+    return word.isascii() and "=?" not in word and "?=" not in word and len(word) <= _LONGEST_WORD
 
 
 def _q(text: str) -> str:

@@ -116,6 +116,8 @@ _STAGES = {
 class Reply:
     """One answer, or what stands for it. `name` is an exception's or an SDK error's name.
 
+    `text` begins with the code where there is one: a log line around it is not the server's wording.
+
     `attempts` counts this one; `reused`: the connection had carried a message before.
     """
 
@@ -134,7 +136,7 @@ class Reply:
         text = text[:READ].strip()
         code = _CODE_BEFORE_ENHANCED.search(text) if not _starts_with_code(text) else None
         code = code or _CODE.search(text)
-        body = _LINE.sub(" ", text) if code else text
+        body = _LINE.sub(" ", text[code.start(1) :]) if code else text
         enhanced = _ENHANCED.search(text, code.end(1) if code else 0) or _ENHANCED.search(text)
         return cls(
             text=body,

@@ -2,7 +2,7 @@
 
 A phrase is a row of words. `a|b` is either word, `temporar*` any ending, `...` up to six words between,
 never across the end of a sentence. Case, accents, apostrophes and punctuation do not count; Chinese,
-Japanese and Korean characters are words of their own. Matching walks the words of a bounded text once and
+Japanese and Korean characters are words of their own; an IPv4 address is the word `ipnumber`. Matching walks the words of a bounded text once and
 takes bounded steps at each, whatever the text. Known weakness: it knows no grammar, so "not blocked" says
 "blocked".
 """
@@ -23,6 +23,7 @@ _EAST = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_EAST}]|[^\W_{_EAST}]+|[.;!?。](?=\s|$)")
 _EAST_WORD = re.compile(rf"[{_EAST}]{{2,}}")
 _ADDRESS = re.compile(r"[^\s<>@,;:\"'()]{1,64}@[\w.-]{1,255}")
+_IP_NUMBER = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
 _APOSTROPHE = re.compile(r"['’`´]")
 _E_MAIL = re.compile(r"\be-mail")
 
@@ -32,7 +33,7 @@ def plain(text: str) -> str:
     text = unicodedata.normalize("NFKD", text[:READ])
     text = "".join(letter for letter in text if not unicodedata.combining(letter))
     text = unicodedata.normalize("NFC", text).casefold()
-    text = _APOSTROPHE.sub("", _ADDRESS.sub(" @ ", text))
+    text = _APOSTROPHE.sub("", _IP_NUMBER.sub(" ipnumber ", _ADDRESS.sub(" @ ", text)))
     return _E_MAIL.sub("email", text)
 
 

@@ -140,15 +140,15 @@ class Letters:
 
 def as_letter(account: Account) -> DeadLetter:
     """A dead message's account as a letter."""
-    reason = account.reason
-    if reason is None:
+    reason, died_at = account.reason, account.died_at
+    if reason is None or died_at is None:
         raise ValueError(f"{account.message.id} is {account.state}, not dead")
     last = account.failures[-1] if account.failures else None
     return DeadLetter(
         message=account.message,
         progress=account.progress,
         reason=reason,
-        died_at=account.finished_at or account.message.enqueued_at,
+        died_at=died_at,
         fingerprint=last.fingerprint if last else "",
         failures=account.failures,
         redrives=account.redrives,

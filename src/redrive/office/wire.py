@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from redrive.core.failure import Failure, Kind
+from redrive.core.lanes import Lane
 from redrive.core.letters import Account, DeadLetter, Redriven
+from redrive.office.queues import QueueStatus
 
 _COUNTED = frozenset((Kind.TEMPORARY, Kind.PERMANENT, Kind.UNCERTAIN))
 RETENTION_MS = 7 * 86_400_000
@@ -75,11 +77,51 @@ def account_document(account: Account) -> dict[str, Any]:
         "expiresAt": instant(progress.expires_at),
         "leaseUntil": instant(account.lease_until_at),
         "reason": account.reason.value if account.reason else None,
+        "movedToDLQAt": instant(account.died_at),
         "finishedAt": instant(account.finished_at),
         "removal": removal
         and {"at": instant(removal.at), "move": removal.move.value, "actor": removal.actor},
         "failures": [failure_document(failure) for failure in account.failures],
         "redrives": [redrive_document(redriven) for redriven in account.redrives],
+    }
+
+
+def queue_document(status: QueueStatus) -> dict[str, Any]:
+    """A queue with the names of R24."""
+    counts = status.counts
+    return {
+        "queue": counts.queue,
+        "state": counts.state.value,
+        "pending": counts.pending,
+        "scheduled": counts.scheduled,
+        "retryScheduled": counts.retry_scheduled,
+        "processing": counts.processing,
+        "published": counts.published,
+        "dlq": counts.dlq,
+        "failed": 0,
+        "suspects": counts.suspects,
+        "oldestDueAt": instant(counts.oldest_due_at),
+        "workers": status.workers,
+        "noHandler": status.no_handler,
+    }
+
+
+def lane_document(lane: Lane) -> dict[str, Any]:
+    """A tenant with the names of R17."""
+    return {
+        "companyId": lane.tenant,
+        "queue": lane.queue,
+        "state": lane.state.value,
+        "lastProcessedAt": instant(lane.last_served_at),
+        "roundsWithoutProcessing": lane.rounds_waited,
+        "currentPriority": lane.priority,
+        "totalProcessed": lane.done,
+        "consecutiveBatchCount": lane.consecutive,
+        "waiting": lane.waiting,
+        "inFlight": lane.in_flight,
+        "dead": lane.dead,
+        "weight": lane.weight,
+        "cap": lane.cap,
     }
 
 

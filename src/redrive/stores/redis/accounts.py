@@ -37,6 +37,7 @@ class StoredAccount:
             self.redrives,
             self.lease_until_at,
             Reason(self.stored.reason) if self.stored.reason else None,
+            self.stored.died_at,
             self.stored.finished_at,
             self._removal(),
         )

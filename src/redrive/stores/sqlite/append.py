@@ -77,6 +77,7 @@ class _Judge:
 def append(step: Step, groups: Sequence[Sequence[Entry]], entries: Sequence[Entry]) -> list[list[Receipt]]:
     """The step of `Outbox.append`; `entries` are those of all groups."""
     book = LaneBook.named(step, entries[0].message.queue)
+    book.read_ahead(tenants=(entry.message.tenant for entry in entries))
     wanted = _encode([entry.message.id for entry in entries]).decode()
     states = {row[0]: State(row[1]) for row in step.db.execute(SQL["known"], (wanted,))}
     judge = _Judge(step, book, states)

@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import apsw
+import msgspec
 
 from redrive.core.lanes import Lane, LaneState, Place, Ring, place
 from redrive.core.limits import Window
-from redrive.core.message import Track
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.writer import Step
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "lanes")
-TRACKS = (Track.MAIN, Track.BULK, Track.REDRIVE)
+
+_encode = msgspec.json.Encoder().encode
 
 
 @dataclass(slots=True)
@@ -180,7 +181,13 @@ class LaneBook:
             number = db.last_insert_rowid()
         return self.lane(number)
 
-    def read(self, statement: str, *arguments: int) -> list[LaneRow]:
+    def read_ahead(self, *, lanes: Iterable[int] = (), tenants: Iterable[str] = ()) -> None:
+        """Read many lanes by one statement, where asking for each would cost more than the rest."""
+        for statement, keys in (("lanes_by_number", set(lanes)), ("lanes_by_tenant", set(tenants))):
+            if len(keys) > 1:
+                self.read(statement, _encode(list(keys)).decode())
+
+    def read(self, statement: str, *arguments: int | str) -> list[LaneRow]:
         """The lanes that a statement finds; they are in the book from now on."""
         rows = self._step.db.execute(SQL[statement], (self.queue.queue, *arguments))
         return [self._lanes.get(row[0]) or self._keep(read_lane(row)) for row in rows]

@@ -42,7 +42,7 @@ def get(db: apsw.Connection, message_id: str) -> Account | None:
         if row is None:
             return None
         seq, message, progress = _nouns(row)
-        until_at, reason, _, _, finished_at, move, actor = row[17:]
+        until_at, reason, died_at, _, finished_at, move, actor = row[17:]
         return Account(
             message,
             progress,
@@ -50,6 +50,7 @@ def get(db: apsw.Connection, message_id: str) -> Account | None:
             read_redrives(db, seq),
             until_at,
             None if reason is None else Reason(reason),
+            died_at,
             finished_at,
             None if move is None else Removal(finished_at, Move(move), actor),
         )

@@ -77,11 +77,14 @@ class _Settling:
         self._db.executemany(SQL["let_go"], list(counts.items()))
         self._db.executemany(SQL["remove_empty_lease"], [(lease,) for lease in counts])
 
-    def _lane(self, queue: int, number: int) -> LaneRow:
+    def _book(self, queue: int) -> LaneBook:
         book = self._books.get(queue)
         if book is None:
             book = self._books[queue] = LaneBook.numbered(self._step, queue)
-        return book.lane(number)
+        return book
+
+    def _lane(self, queue: int, number: int) -> LaneRow:
+        return self._book(queue).lane(number)
 
     def _move(self, statement: str, bindings: Iterable[tuple[Any, ...]]) -> list[Any]:
         """Run a guarded statement for each; the rows that moved."""
@@ -104,7 +107,10 @@ class _Settling:
         else:
             remove_failures(self._db, [row[0] for row in rows])
             self._db.executemany(SQL["remove_redrives"], seqs)
-        for (queue, number), count in Counter((row[4], row[3]) for row in rows).items():
+        counts = Counter((row[4], row[3]) for row in rows)
+        for queue in {queue for queue, _ in counts}:
+            self._book(queue).read_ahead(lanes=(number for where, number in counts if where == queue))
+        for (queue, number), count in counts.items():
             lane = self._lane(queue, number)
             lane.in_flight -= count
             lane.done += count

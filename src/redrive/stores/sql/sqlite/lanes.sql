@@ -19,6 +19,18 @@ select lane, tenant, state, weight, cap, turn, wake_at, waiting_main, waiting_bu
   in_flight, dead, done, served, last_served_at, last_round, consecutive, last_track
 from lanes where lane = ?
 
+-- name: lanes_by_number
+select l.lane, l.tenant, l.state, l.weight, l.cap, l.turn, l.wake_at, l.waiting_main, l.waiting_bulk,
+  l.waiting_redrive, l.suspects, l.in_flight, l.dead, l.done, l.served, l.last_served_at, l.last_round,
+  l.consecutive, l.last_track
+from json_each(?2) j cross join lanes l on l.lane = j.value where l.queue = ?1
+
+-- name: lanes_by_tenant
+select l.lane, l.tenant, l.state, l.weight, l.cap, l.turn, l.wake_at, l.waiting_main, l.waiting_bulk,
+  l.waiting_redrive, l.suspects, l.in_flight, l.dead, l.done, l.served, l.last_served_at, l.last_round,
+  l.consecutive, l.last_track
+from json_each(?2) j cross join lanes l on l.queue = ?1 and l.tenant = j.value
+
 -- name: lane_of_tenant
 select lane from lanes where queue = ? and tenant = ?
 

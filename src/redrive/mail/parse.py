@@ -1,0 +1,158 @@
+"""A message of the standard `email` package, accepted as it is: its envelope and its bytes.
+
+The caller's message is not changed. Bcc becomes recipients and is left out of the content, Resent- headers
+say nothing about the envelope, and Date and Message-ID are added when they are missing. Refused: headers
+that hold line breaks or other control characters, also encoded ones, and messages with defects (S13).
+Known weaknesses: an international domain in a header makes the content need SMTPUTF8, even where its
+A-label would do; and header parsing is the standard package's, so this is for the caller's own messages.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from email.errors import MessageError
+from email.message import Message
+from email.policy import SMTP, SMTPUTF8
+from email.utils import format_datetime
+from typing import Any
+
+from redrive.mail.addresses import Address, InvalidAddress
+from redrive.mail.addresses import parse as parse_address
+from redrive.mail.checking import HEADER_NAME, MAX_BYTES, MAX_RECIPIENTS
+from redrive.mail.header_text import CONTROL
+from redrive.mail.mail import InvalidMail, Problem, make_message_id
+from redrive.mail.parts import LONGEST_LINE
+
+AnyMessage = Message[Any, Any]
+
+_FOLD = re.compile(r"\r?\n(?=[ \t])")
+_RECIPIENT_HEADERS = ("To", "Cc", "Bcc")
+_NAME = re.compile(rb"^([^\s:]+):", re.MULTILINE)
+_WRITING_ERRORS = (MessageError, ValueError, LookupError, TypeError, AttributeError)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What an envelope is made of. `smtputf8` is what the content needs, a recipient may need it too."""
+
+    sender: Address
+    recipients: tuple[Address, ...]
+    content: bytes
+    message_id: str
+    smtputf8: bool
+    eight_bit: bool
+
+
+def from_email_message(message: AnyMessage, *, mail_id: str, date: datetime) -> Prepared:
+    """The message ready to be sent, or InvalidMail. `mail_id` and `date` (aware) serve where it has none."""
+    for part in _own_parts(message):
+        _check_part(part)
+    author = _addresses(message, "From")
+    if not author:
+        raise _refused("From", "is missing: say who the mail is from")
+    sender = (_addresses(message, "Sender") or author)[0]
+    recipients = [one for name in _RECIPIENT_HEADERS for one in _addresses(message, name)]
+    if not 1 <= len(recipients) <= MAX_RECIPIENTS:
+        raise _refused(
+            "To", f"has {len(recipients):,} recipients with Cc and Bcc: give 1 to {MAX_RECIPIENTS:,}"
+        )
+    outgoing, message_id = _completed(message, make_message_id(mail_id, author[0].domain), date)
+    smtputf8 = _needs_smtputf8(outgoing)
+    content = _written(outgoing, smtputf8)
+    unique = {one.envelope: one for one in reversed(recipients)}
+    return Prepared(
+        sender, tuple(unique.values())[::-1], content, message_id, smtputf8, not content.isascii()
+    )
+
+
+def _refused(field: str, problem: str) -> InvalidMail:
+    return InvalidMail([Problem(field, problem)])
+
+
+def _own_parts(message: AnyMessage) -> Iterator[AnyMessage]:
+    """The message and its parts, but not what is inside attached mails."""
+    yield message
+    if message.get_content_maintype() == "multipart" and message.is_multipart():
+        for part in message.get_payload():
+            if isinstance(part, Message):
+                yield from _own_parts(part)
+
+
+def _check_part(part: AnyMessage) -> None:
+    if part.defects:
+        raise _refused("", f"the message has a defect ({type(part.defects[0]).__name__}): build it again")
+    for place, (name, value) in enumerate(part.raw_items()):
+        if not HEADER_NAME.fullmatch(name):
+            raise _refused(f"header {place}", "has a name that is not 1-76 of A-Z a-z 0-9 -")
+        if _is_broken(name, str(value)):
+            raise _refused(name, "has a control character or a line break: remove it")
+
+
+def _is_broken(name: str, value: str) -> bool:
+    """Also when it is hidden in an encoded word: writing the header anew would bring it out."""
+    value = _FOLD.sub("", value).replace("\t", " ")
+    if CONTROL.search(value):
+        return True
+    return (
+        "=?" in value and CONTROL.search(str(SMTP.header_factory(name, value)).replace("\t", " ")) is not None
+    )
+
+
+def _addresses(message: AnyMessage, name: str) -> list[Address]:
+    """Every address of the headers of that name, each checked as strictly as a submitted one."""
+    found = []
+    for value in message.get_all(name, []):
+        header = SMTP.header_factory(name, _FOLD.sub("", str(value)))
+        if header.defects:
+            raise _refused(name, f"cannot be read as addresses ({type(header.defects[0]).__name__})")
+        try:
+            found += [parse_address(one.addr_spec) for one in header.addresses]
+        except InvalidAddress as error:
+            raise _refused(name, error.problem) from None
+    return found
+
+
+def _completed(message: AnyMessage, made_id: str, date: datetime) -> tuple[AnyMessage, str]:
+    """A copy with its own list of headers: `del` makes the new list, the parts are shared."""
+    outgoing = copy.copy(message)
+    for name in ("Bcc", "Resent-Bcc"):
+        del outgoing[name]
+    if not outgoing["Date"]:
+        del outgoing["Date"]
+        outgoing["Date"] = format_datetime(date)
+    if not outgoing["Message-ID"]:
+        del outgoing["Message-ID"]
+        outgoing["Message-ID"] = made_id
+    return outgoing, str(outgoing["Message-ID"]).strip()
+
+
+def _needs_smtputf8(message: AnyMessage) -> bool:
+    return any(
+        not one.addr_spec.isascii()
+        for name in ("From", "Sender", "Reply-To", "To", "Cc")
+        for value in message.get_all(name, [])
+        for one in SMTP.header_factory(name, _FOLD.sub("", str(value))).addresses
+    )
+
+
+def _written(message: AnyMessage, smtputf8: bool) -> bytes:
+    try:
+        content: bytes = message.as_bytes(policy=SMTPUTF8 if smtputf8 else SMTP)
+    except _WRITING_ERRORS as error:
+        raise _refused(
+            "", f"the message cannot be written ({type(error).__name__}): build it again"
+        ) from error
+    head = content.partition(b"\r\n\r\n")[0]
+    if [name.decode("ascii", "replace") for name in _NAME.findall(head)] != list(message.keys()):
+        raise _refused("", "the message has headers that change when they are written: build it again")
+    if len(content) > MAX_BYTES:
+        raise _refused("", f"the mail has {len(content):,} bytes and may have {MAX_BYTES:,}")
+    if b"\0" in content or max(map(len, content.split(b"\r\n"))) > LONGEST_LINE:
+        raise _refused(
+            "", f"the message has a NUL or a line over {LONGEST_LINE} bytes: encode that part in base64"
+        )
+    return content

@@ -1,0 +1,94 @@
+"""The parts of a mail's body: texts, files, and parts that hold parts (RFC 2045, 2046).
+
+A part is its Content- lines and its bytes, all in CRLF, all 7 bit, no line over 998 bytes. Text is sent
+as it is where it may be, otherwise in quoted-printable or base64, whichever is shorter; it always ends
+with a line break, like the standard library's. Bare CR and LF in text are line breaks too.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import b2a_base64, b2a_qp
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from redrive.mail.header_text import disposition, fold
+from redrive.mail.mail import Attachment
+from redrive.mail.standard import as_seven_bit
+
+LONGEST_LINE = 998
+
+_BASE64_LINE = 76
+_QUOTED_PLAIN = bytes(byte for byte in range(0x20, 0x7F) if byte != ord("=")) + b"\t\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`head` is whole lines; the blank line between head and body belongs to neither."""
+
+    head: str
+    body: bytes
+
+
+def text_part(subtype: str, text: str) -> Part:
+    """A text/plain or text/html part."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not text.endswith("\n"):
+        text += "\n"
+    if text.isascii() and max(map(len, text.split("\n"))) <= LONGEST_LINE:
+        encoding, body = "7bit", text.replace("\n", "\r\n").encode("ascii")
+    else:
+        encoding, body = _shorter(text.encode())
+    head = f'Content-Type: text/{subtype}; charset="utf-8"\r\nContent-Transfer-Encoding: {encoding}\r\n'
+    return Part(head, body)
+
+
+def file_part(attachment: Attachment, kind: str) -> Part:
+    """An attachment; `kind` is its disposition, inline or attachment."""
+    content_type, encoding = attachment.content_type, "base64"
+    if content_type.lower().startswith("message/"):
+        # RFC 2046 forbids base64 for message/rfc822, so it goes as 7 bit or as a file of no special type.
+        body = as_seven_bit(b64decode(attachment.content), LONGEST_LINE)
+        if body is not None:
+            return Part(_file_head(attachment, kind, content_type, "7bit"), body)
+        content_type = "application/octet-stream"
+    return Part(
+        _file_head(attachment, kind, content_type, encoding), _in_lines(attachment.content.encode("ascii"))
+    )
+
+
+def multipart(subtype: str, parts: Sequence[Part], seal: str) -> Part:
+    """Parts in one; no body among them may hold the seal."""
+    boundary = f"=_{subtype}_{seal}"
+    pieces = []
+    for part in parts:
+        pieces += [f"--{boundary}\r\n{part.head}\r\n".encode(), part.body, b"\r\n"]
+    pieces.append(f"--{boundary}--\r\n".encode())
+    return Part(f'Content-Type: multipart/{subtype};\r\n boundary="{boundary}"\r\n', b"".join(pieces))
+
+
+def _file_head(attachment: Attachment, kind: str, content_type: str, encoding: str) -> str:
+    identity = fold("Content-ID", f"<{attachment.content_id}>") if attachment.content_id else ""
+    return (
+        fold("Content-Type", content_type)
+        + f"Content-Transfer-Encoding: {encoding}\r\n"
+        + disposition(kind, attachment.filename)
+        + identity
+    )
+
+
+def _shorter(data: bytes) -> tuple[str, bytes]:
+    """Quoted-printable or base64 of text in UTF-8 with LF line ends."""
+    encoded = b2a_base64(data.replace(b"\n", b"\r\n"), newline=False)
+    if len(data) + 2 * len(data.translate(None, _QUOTED_PLAIN)) <= len(encoded):
+        # Given a line break of its own it would take its soft line breaks from the first one it sees.
+        quoted = b2a_qp(data, istext=True).replace(b"\n", b"\r\n")
+        if len(quoted) <= len(encoded):
+            return "quoted-printable", quoted
+    return "base64", _in_lines(encoded) + b"\r\n"
+
+
+def _in_lines(encoded: bytes) -> bytes:
+    starts = range(0, len(encoded), _BASE64_LINE)
+    return b"\r\n".join([encoded[start : start + _BASE64_LINE] for start in starts])
