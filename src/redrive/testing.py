@@ -12,14 +12,14 @@ from datetime import UTC, datetime, timedelta
 from redrive.app import Redrive
 from redrive.core.letters import DeadLetter
 from redrive.core.ports import PAGE, Claim, Claimed
-from redrive.core.verdict import Bury, Complete, Release, RetryAt
+from redrive.core.verdict import Bury, Complete, Hold, Release, RetryAt
 from redrive.engine.execution import Executor
 from redrive.engine.handlers import Served
 from redrive.engine.ids import new_token
 from redrive.engine.settling import apply, rule
 from redrive.engine.upkeep import Upkeep
 
-_NAMES = {Complete: "done", RetryAt: "retried", Release: "released", Bury: "buried"}
+_NAMES = {Complete: "done", RetryAt: "retried", Release: "released", Bury: "buried", Hold: "held"}
 _LEASE_S = 86_400.0 * 365
 _STEPS = 100_000
 
@@ -88,7 +88,7 @@ async def _pass(app: Redrive, executor: Executor, tally: Counter[str]) -> tuple[
                 worked = True
                 outcome = await executor.run(served, delivery)
                 ruling = rule(delivery, outcome, served.policy, app.store.now())
-                await apply(app.store, [ruling], app.telemetry)
+                await apply(app.store, [ruling], app.telemetry.emit)
                 tally[_NAMES[type(ruling.settlement.verdict)]] += 1
             if claimed.next_at is not None and not alone:
                 soonest = claimed.next_at if soonest is None else min(soonest, claimed.next_at)

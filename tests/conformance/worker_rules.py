@@ -88,6 +88,8 @@ class WorkerRules(RuleBasedStateMachine):
             self._append(made + brief)
             self._claim(queue, 3)
             self._settle([(one, "bury") for one in self._deliveries[-3:]])
+            self._claim(queue, 1)
+            self._settle([(self._deliveries[-1], "crash")])
 
     def teardown(self) -> None:
         self._runner.run(self._bench.close())

@@ -195,3 +195,20 @@ def test_a_lane_stands_where_it_belongs(
 def test_priority_falls_to_one(rounds: int, expected: int) -> None:
     assert priority(rounds) == expected
     assert Lane("orders", "acme", rounds_waited=rounds).priority == expected
+
+
+@pytest.mark.parametrize(
+    ("in_flight", "due_at", "probe_at", "where"),
+    [
+        (0, 1_000, None, Place.PARKED),
+        (0, 1_000, 2_000, Place.RING),
+        (0, 1_000, 2_001, Place.TIMER),
+        (0, 3_000, 2_000, Place.TIMER),
+        (1, 1_000, 2_000, Place.PARKED),
+        (0, None, 2_000, Place.PARKED),
+    ],
+)
+def test_a_held_lane_hands_out_one_probe_at_a_time(
+    in_flight: int, due_at: int | None, probe_at: int | None, where: Place
+) -> None:
+    assert place(LaneState.HELD, in_flight, None, due_at, 2_000, probe_at) is where

@@ -14,6 +14,7 @@ EXPECTED = {
     (State.CLAIMED, Move.COMPLETE): State.DONE,
     (State.CLAIMED, Move.RETRY): State.WAITING,
     (State.CLAIMED, Move.RELEASE): State.WAITING,
+    (State.CLAIMED, Move.HOLD): State.WAITING,
     (State.CLAIMED, Move.BURY): State.DEAD,
     (State.WAITING, Move.RUN_NOW): State.WAITING,
     (State.WAITING, Move.CANCEL): State.REMOVED,

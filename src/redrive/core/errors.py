@@ -110,3 +110,11 @@ class Later(Answer):
             raise ValueError("Later needs an aware datetime or a timedelta: a naive datetime has no instant")
         self.until, self.reason = until, reason
         super().__init__(reason)
+
+
+class Hold(Answer):
+    """Our own configuration is wrong: hold the tenant's lane, count no attempt, probe until it is mended."""
+
+    def __init__(self, reason: str, *, code: str | None = None, scope: str | None = None) -> None:
+        self.reason, self.code, self.scope = reason, code, scope
+        super().__init__(reason)

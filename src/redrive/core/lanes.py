@@ -21,7 +21,10 @@ BASE_PRIORITY = 5
 
 
 class LaneState(StrEnum):
-    """Whether a lane (or a whole queue) may run. Paused by a person, held by a judgement."""
+    """Whether a lane (or a whole queue) may run. Paused by a person, held by a judgement.
+
+    A held lane still hands out one message at a time, not before its `probe_at`.
+    """
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -45,6 +48,8 @@ class Lane:
     last_served_at: int | None = None
     rounds_waited: int = 0
     consecutive: int = 0
+    probe_at: int | None = None
+    held_reason: str | None = None
 
     @property
     def priority(self) -> int:
@@ -74,13 +79,34 @@ def priority(rounds_waited: int) -> int:
     return max(1, BASE_PRIORITY - rounds_waited)
 
 
-def place(state: LaneState, in_flight: int, cap: int | None, next_due_at: int | None, now: int) -> Place:
+def place(
+    state: LaneState,
+    in_flight: int,
+    cap: int | None,
+    next_due_at: int | None,
+    now: int,
+    probe_at: int | None = None,
+) -> Place:
     """Where a lane belongs, given its next due message (None when it has none waiting)."""
-    if state is not LaneState.RUNNING or next_due_at is None:
+    run_at = next_run_at(state, next_due_at, probe_at)
+    most = effective_cap(state, cap)
+    if run_at is None or (most is not None and in_flight >= most):
         return Place.PARKED
-    if cap is not None and in_flight >= cap:
-        return Place.PARKED
-    return Place.RING if next_due_at <= now else Place.TIMER
+    return Place.RING if run_at <= now else Place.TIMER
+
+
+def next_run_at(state: LaneState, next_due_at: int | None, probe_at: int | None) -> int | None:
+    """When a lane may next hand out: a held one not before its probe, never when it has none."""
+    if next_due_at is None or state is LaneState.PAUSED:
+        return None
+    if state is LaneState.HELD:
+        return None if probe_at is None else max(next_due_at, probe_at)
+    return next_due_at
+
+
+def effective_cap(state: LaneState, cap: int | None) -> int | None:
+    """How many of a lane may be in flight: a held lane sends one probe at a time."""
+    return 1 if state is LaneState.HELD else cap
 
 
 @dataclass(slots=True)

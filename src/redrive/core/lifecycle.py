@@ -28,6 +28,7 @@ class Move(StrEnum):
     COMPLETE = "complete"
     RETRY = "retry"
     RELEASE = "release"
+    HOLD = "hold"
     BURY = "bury"
     REDRIVE = "redrive"
     RUN_NOW = "run_now"
@@ -52,6 +53,12 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition(State.CLAIMED, Move.COMPLETE, State.DONE, "the body goes, a finished record stays"),
     Transition(State.CLAIMED, Move.RETRY, State.WAITING, "failure recorded, due later, crashes cleared"),
     Transition(State.CLAIMED, Move.RELEASE, State.WAITING, "attempt given back; a lost lease adds a crash"),
+    Transition(
+        State.CLAIMED,
+        Move.HOLD,
+        State.WAITING,
+        "attempt given back, the lane held until a probe gets through",
+    ),
     Transition(State.CLAIMED, Move.BURY, State.DEAD, "failure and reason recorded"),
     Transition(State.WAITING, Move.RUN_NOW, State.WAITING, "due now"),
     Transition(State.WAITING, Move.CANCEL, State.REMOVED, "who removed it is recorded"),

@@ -40,7 +40,11 @@ class Lapse(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What was accepted: the body as bytes, where it belongs, and how long it may live."""
+    """What was accepted: the body as bytes, where it belongs, and how long it may live.
+
+    A child names its `parent`, whose body then stays in the store until the last child is finished, so
+    that what many messages share is kept once.
+    """
 
     id: str
     queue: str
@@ -51,6 +55,7 @@ class Message:
     track: Track = Track.MAIN
     dedupe: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    parent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +82,32 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One message handed to one worker. `unreadable` says why its record could not be decoded (P25)."""
+    """One message handed to one worker. `unreadable` says why its record could not be decoded (P25).
+
+    `parent_body` is the body of its parent, where it has one. `probe` says that its lane is held and this
+    is the one message that tries whether the cause is gone.
+    """
 
     message: Message
     progress: Progress
     lease: Lease
     lapse: Lapse | None = None
     unreadable: str | None = None
+    parent_body: bytes | None = None
+    probe: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A message on its way in, with the instants that its first Progress starts from."""
+    """A message on its way in, with the instants that its first Progress starts from.
+
+    `digest` is what its dedupe key stands for; without one, a hash of the body.
+    """
 
     message: Message
     due_at: int
     expires_at: int
+    digest: bytes | None = None
 
 
 def expiry(enqueued_at: int, due_at: int, ttl_s: float) -> int:

@@ -61,8 +61,10 @@ class Outbox(Protocol):
         and nothing of it is written. Groups do not affect one another. An id that is already known is
         ACCEPTED again (a repeat after a lost reply) and changes nothing. A dedupe key in use by
         (queue, tenant) is a DUPLICATE with the first id and its state, or a CONFLICT when the body
-        differs, also within one call. All entries of a call are of one queue; at most APPEND_MESSAGES
-        and APPEND_BYTES a call, a larger single message alone.
+        differs, also within one call; what is compared is the entry's `digest`, or the body's hash. A
+        child is counted with its parent, whose body stays until its last child is finished. All entries
+        of a call are of one queue; at most APPEND_MESSAGES and APPEND_BYTES a call, a larger single
+        message alone.
         """
         ...
 
@@ -114,7 +116,8 @@ class Source(Protocol):
     async def settle(self, settlements: Sequence[Settlement]) -> AbstractSet[str]:
         """Apply verdicts; return the ids refused because their token no longer holds them (P13, P23).
 
-        Bury on a re-driven message, and Complete, also write what came of its last re-drive.
+        Bury on a re-driven message, and Complete, also write what came of its last re-drive. Hold gives
+        the message back and holds its lane; Complete, RetryAt and Bury end the hold of their lane.
         """
         ...
 
@@ -166,6 +169,10 @@ class Ledger(Protocol):
 
     async def get(self, message_id: str) -> Account | None:
         """The whole life of one message, finished and removed ones included while they are kept."""
+        ...
+
+    async def family(self, parent_id: str) -> list[Account]:
+        """The children of a message, in the order in which they were appended."""
         ...
 
     async def letters(self, queue: str | None, *, after: str | None = None, limit: int = PAGE) -> LetterPage:

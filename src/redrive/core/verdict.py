@@ -15,6 +15,7 @@ from redrive.core.message import Delivery, Progress
 from redrive.core.retry import RetryPolicy, UncertainPolicy, delay_s
 
 CRASH_LIMIT = 3
+PROBE_S = 30.0
 
 
 class Reason(StrEnum):
@@ -50,13 +51,20 @@ class Deferred:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """Our own configuration is wrong: every message of this lane would fail alike."""
+
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
 class Unreadable:
     """The record or the payload cannot be decoded: no attempt can help (R10)."""
 
     failure: Failure
 
 
-Outcome = Done | Failed | Deferred | Unreadable
+Outcome = Done | Failed | Deferred | Held | Unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +96,19 @@ class Bury:
     failure: Failure
 
 
-Verdict = Complete | RetryAt | Release | Bury
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Back to waiting, the attempt given back, and its lane held until one message gets through.
+
+    A held lane hands out one message at a time, not before `probe_at`; `reason` is kept with the lane.
+    Complete, RetryAt or Bury of a message of the lane ends the hold.
+    """
+
+    probe_at: int
+    reason: str
+
+
+Verdict = Complete | RetryAt | Release | Bury | Hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +126,8 @@ def decide(outcome: Outcome, progress: Progress, policy: RetryPolicy, *, now: in
             return Complete()
         case Deferred(until_at=until_at):
             return Release(until_at)
+        case Held(failure=failure):
+            return Hold(now + round(1000 * PROBE_S), failure.reason)
         case Unreadable(failure=failure):
             return Bury(Reason.POISON, failure)
         case Failed(failure=failure):

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from redrive.core.errors import Later
+from redrive.core.errors import Hold, Later
 from redrive.core.failure import Kind
 from redrive.core.message import Delivery
-from redrive.core.verdict import Deferred, Done, Failed, Outcome, Unreadable
+from redrive.core.verdict import Deferred, Done, Failed, Held, Outcome, Unreadable
 from redrive.engine.failures import failed, lapsed, plain_failure
 from redrive.engine.handlers import Served
 from redrive.engine.payload import unreadable
@@ -97,6 +97,8 @@ class Executor:
         now = self._now()
         if isinstance(error, Later):
             return Deferred(_instant(error.until, now))
+        if isinstance(error, Hold):
+            return Held(failed(error, delivery, now).failure)
         return failed(error, delivery, now)
 
 

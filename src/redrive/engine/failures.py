@@ -6,7 +6,7 @@ import traceback
 from pathlib import PurePath
 from types import TracebackType
 
-from redrive.core.errors import Answer, Permanent, Temporary, Uncertain
+from redrive.core.errors import Answer, Hold, Permanent, Temporary, Uncertain
 from redrive.core.failure import CODE_LENGTH, Failure, Kind, Scope
 from redrive.core.fingerprint import fingerprint
 from redrive.core.message import Delivery, Lapse
@@ -21,7 +21,7 @@ def failed(error: BaseException, delivery: Delivery, now: int) -> Failed:
     kind, code, scope = Kind.TEMPORARY, None, None
     not_before_at = None
     reason = _reason(error)
-    if isinstance(error, Temporary | Permanent | Uncertain):
+    if isinstance(error, Temporary | Permanent | Uncertain | Hold):
         reason, code, scope = error.reason, error.code, _scope(error.scope)
     if isinstance(error, Permanent):
         kind = Kind.PERMANENT

@@ -15,13 +15,15 @@ from redrive.core.errors import StoreError, StoreUnavailable
 from redrive.core.message import Delivery
 from redrive.core.ports import Source
 from redrive.core.retry import RetryPolicy
-from redrive.core.verdict import Bury, Complete, Outcome, Release, RetryAt, Settlement, Verdict, decide
+from redrive.core.verdict import Bury, Complete, Hold, Outcome, Release, RetryAt, Settlement, Verdict, decide
 from redrive.engine.capacity import Capacity
 from redrive.engine.keeper import Keeper
 from redrive.telemetry.events import (
     Buried,
     Completed,
     Event,
+    LaneHeld,
+    LaneResumed,
     LoopFailed,
     Released,
     RetryScheduled,
@@ -59,17 +61,48 @@ def _event(delivery: Delivery, verdict: Verdict, policy: RetryPolicy, now: int, 
             return RetryScheduled(delivery, failure, policy.attempts, due_at - now)
         case Release(due_at=due_at, failure=lost):
             return Released(delivery, due_at - now, lost)
+        case Hold(reason=why):
+            return LaneHeld(delivery, why)
         case Bury(reason=reason, failure=failure):
             return Buried(delivery, failure, reason, policy.attempts)
 
 
-async def apply(source: Source, rulings: Sequence[Ruling], telemetry: Telemetry) -> None:
+async def apply(source: Source, rulings: Sequence[Ruling], tell: Callable[[Event], None]) -> None:
     """Settle a batch in one call and tell what came of each."""
     refused = await source.settle([ruling.settlement for ruling in rulings])
     for ruling in rulings:
         delivery = ruling.settlement.delivery
         stale = delivery.message.id in refused
-        telemetry.emit(SettleRefused(delivery) if stale else ruling.event)
+        tell(SettleRefused(delivery) if stale else ruling.event)
+
+
+class Holds:
+    """The lanes that this process knows to be held: a hold is told once, and once its end."""
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
+        self._lanes: set[tuple[str, str]] = set()
+
+    def tell(self, event: Event) -> None:
+        """Tell an event, and what it says of its lane."""
+        match event:
+            case LaneHeld(delivery=delivery):
+                lane = (delivery.message.queue, delivery.message.tenant)
+                known = delivery.probe or lane in self._lanes
+                self._lanes.add(lane)
+                self._telemetry.emit(Released(delivery, 0, None) if known else event)
+            case Completed(delivery=delivery) | RetryScheduled(delivery=delivery) | Buried(delivery=delivery):
+                self._telemetry.emit(event)
+                if delivery.probe or self._lanes:
+                    self._resumed(delivery)
+            case _:
+                self._telemetry.emit(event)
+
+    def _resumed(self, delivery: Delivery) -> None:
+        lane = (delivery.message.queue, delivery.message.tenant)
+        if delivery.probe or lane in self._lanes:
+            self._lanes.discard(lane)
+            self._telemetry.emit(LaneResumed(delivery))
 
 
 class Settler:
@@ -85,6 +118,7 @@ class Settler:
     ) -> None:
         self._source = source
         self._telemetry = telemetry
+        self._holds = Holds(telemetry)
         self._keeper = keeper
         self._capacity = capacity
         self._outstanding = outstanding
@@ -142,7 +176,7 @@ class Settler:
         pause_s = 0.05
         while batch:
             try:
-                await apply(self._source, batch, self._telemetry)
+                await apply(self._source, batch, self._holds.tell)
             except StoreUnavailable:
                 await asyncio.sleep(pause_s)
                 pause_s = min(2.0, pause_s * 2)

@@ -66,7 +66,7 @@ class Upkeep:
             rule(delivery, lapsed(delivery, now), self._policy(delivery.message.queue), now)
             for delivery in deliveries
         ]
-        await apply(self._store, rulings, self._telemetry)
+        await apply(self._store, rulings, self._telemetry.emit)
 
 
 class Announcement:

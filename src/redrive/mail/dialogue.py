@@ -201,7 +201,6 @@ class Dialogue:
         """What the bytes mean, in order. Never raises: an oddity is a last event, Broken."""
         events: list[Event] = []
         try:
-            self._check_handshake(quiet=not data)
             for reply in self._parser.feed(data):
                 event = self._take(reply)
                 if event is not None:
@@ -232,6 +231,7 @@ class Dialogue:
                 return
 
     def _take(self, reply: ServerReply) -> Event | None:
+        self._check_handshake(quiet=False)
         self.answered += 1
         self.leaving = self.leaving or reply.code == SERVICE_CLOSING
         if not self._expected:

@@ -195,8 +195,9 @@ class Pool:
             self._drained.set()
 
     def _is_worn(self, connection: Connection) -> bool:
-        age_s = asyncio.get_running_loop().time() - connection.opened_at
-        return connection.messages >= self._settings.messages or age_s > self._settings.age_s
+        """Whether it has served its time; each serves once at least, so that the line always moves."""
+        old = asyncio.get_running_loop().time() - connection.opened_at > self._settings.age_s
+        return connection.messages >= self._settings.messages or (old and connection.messages > 0)
 
     def _has_room(self) -> bool:
         return self.connections < self._settings.connections

@@ -89,7 +89,9 @@ _CODE = re.compile(
     r"([245][0-7]\d)(?=$|[-\s,.:;)\]\"'#])(?!\.\d)",
     re.I,
 )
-_CODE_BEFORE_ENHANCED = re.compile(r"(?<![\d.])([245][0-7]\d)[-\s,\"'(#]{1,4}[245]\.[0-7]\.\d{1,3}(?![\d.]\d)")
+_CODE_BEFORE_ENHANCED = re.compile(
+    r"(?<![\d.])([245][0-7]\d)[-\s,\"'(#]{1,4}[245]\.[0-7]\.\d{1,3}(?![\d.]\d)"
+)
 _ENHANCED = re.compile(r"(?<![\d.])([245]\.[0-7]\.\d{1,3})(?!\d|\.\d)")
 _NAME = re.compile(
     r"^\W{0,3}(?:[a-z_]{1,40}\.){0,5}([A-Z][A-Za-z]{2,80})(?=\W|$)|\(([A-Z][A-Za-z]{3,80})\) when calling"

@@ -23,8 +23,9 @@ from redrive.mail.replies import Action, Severity, Stage
 from redrive.mail.rule import Rule, check_code, check_enhanced
 from redrive.mail.wording import read_phrase
 
-FILES = ("words", "stage", "provider", "final", "wording", "codes")
+FILES = ("words", "languages", "stage", "provider", "final", "wording", "codes")
 _SECTIONS = ("sets", "words", "rules")
+_MOST = 1_000_000
 _SET = re.compile(r"\{([a-z-]{1,40})\}")
 _KEYS = tuple(each.name for each in fields(Rule) if each.name != "id")
 
@@ -123,7 +124,7 @@ class _Reader:
             case "alert" | "suppress" | "reused":
                 return _switch(value)
             case "tries":
-                return int(_number(value, whole=True))
+                return _whole(value)
             case "retry_after_s":
                 return _number(value)
             case _:
@@ -185,8 +186,13 @@ def _switch(value: object) -> bool:
     return value
 
 
-def _number(value: object, *, whole: bool = False) -> float:
-    kind: Any = int if whole else (int, float)
-    if isinstance(value, bool) or not isinstance(value, kind) or not value > 0:
-        raise ValueError(f"{value!r} is not a {'whole ' if whole else ''}number above 0")
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST:
+        raise ValueError(f"{value!r} is not a number above 0, at most {_MOST}")
     return float(value)
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, float):
+        raise ValueError(f"{value!r} is not a whole number")
+    return int(_number(value))

@@ -7,7 +7,6 @@ before all of ours, or changes ours by their id. This module never looks at a cl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -15,18 +14,8 @@ from pathlib import Path
 from redrive.mail.replies import Judgement, Reply
 from redrive.mail.rule import Rule
 from redrive.mail.rule_file import Table, default_table, read_file
-from redrive.mail.wording import Vocabulary, plain
-
-_UNIT_S = {"s": 1, "m": 60, "h": 3_600, "с": 1, "м": 60, "ч": 3_600, "秒": 1, "分": 60, "小": 3_600, "时": 3_600}
-_WAIT = re.compile(
-    r"\b(?:in|after|for|within|wait|again|least|about|retry|nach|dans|apres|en|em|tra|fra|over|na|za|через|после)"
-    r"[ :=]{0,3}(?:at least |another |about |etwa )?(\d{1,6}) {0,2}"
-    r"(s|secs?|seconds?|sekunden|secondes?|segundos?|secondi|seconden|sekund|секунд[аы]?|"
-    r"m|mins?|minutes?|minuten?|minutos?|minuti|minut|минут[аы]?|h|hrs?|hours?|stunden?|heures?|horas?|ore|uur|godzin|час[ао]?в?)\b"
-)
-_WAIT_EAST = re.compile(r"(\d{1,6}) {0,2}(秒|分|小时|时)")
-_WAIT_CLOCK = re.compile(r"\b(?:in|for|after|again) (\d{1,2}):(\d{2}):(\d{2})\b")
-_LONGEST_WAIT_S = 86_400.0
+from redrive.mail.waits import asked_wait_s
+from redrive.mail.wording import Vocabulary
 
 
 class Rules:
@@ -34,10 +23,11 @@ class Rules:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        lists = {name: table.words[name] for name in table.words}
+        lists = dict(table.words)
         for rule in table.rules:
             for key, phrases in rule.worded().items():
-                lists[_inline(rule.id, key)] = [phrase for phrase in phrases if not phrase.startswith("@")]
+                own = tuple(phrase for phrase in phrases if not phrase.startswith("@"))
+                lists[_own_list(rule.id, key)] = own
         self._vocabulary = Vocabulary(lists)
         self._wanted = [
             (rule, {key: _names(rule.id, key, said) for key, said in rule.worded().items()})
@@ -68,14 +58,12 @@ def _default() -> Rules:
     return Rules(default_table())
 
 
-def _inline(rule_id: str, key: str) -> str:
+def _own_list(rule_id: str, key: str) -> str:
     return f"{rule_id}.{key}"
 
 
 def _names(rule_id: str, key: str, phrases: Iterable[str]) -> frozenset[str]:
-    return frozenset(
-        phrase[1:] if phrase.startswith("@") else _inline(rule_id, key) for phrase in phrases
-    )
+    return frozenset(phrase[1:] if phrase.startswith("@") else _own_list(rule_id, key) for phrase in phrases)
 
 
 def _worded(wanted: Mapping[str, frozenset[str]], said: frozenset[str]) -> bool:
@@ -100,17 +88,39 @@ def _judgement(rule: Rule, reply: Reply) -> Judgement:
     )
 
 
-def asked_wait_s(text: str) -> float | None:
-    """The wait that a reply asks for ("try again in 5 minutes"), at most a day."""
-    text = plain(text)
-    if clock := _WAIT_CLOCK.search(text):
-        wait_s = int(clock[1]) * 3_600 + int(clock[2]) * 60 + int(clock[3])
-    elif asked := _WAIT.search(text) or _WAIT_EAST.search(text):
-        wait_s = int(asked[1]) * _unit_s(asked[2])
-    else:
-        return None
-    return min(float(wait_s), _LONGEST_WAIT_S) if wait_s else None
+def markdown_table() -> str:
+    """The table as it stands in docs/mail-errors.md: each rule in the order in which they are asked."""
+    lines = ["| rule | when | then | about | why |", "|---|---|---|---|---|"]
+    for rule in default_table().rules:
+        lines.append(f"| `{rule.id}` | {_when(rule)} | {_then(rule)} | {rule.scope} | {rule.why} |")
+    return "\n".join(lines)
 
 
-def _unit_s(unit: str) -> int:
-    return _UNIT_S.get(unit[0], 3_600)
+def _when(rule: Rule) -> str:
+    parts = [
+        f"{name} {', '.join(values)}"
+        for name, values in (
+            ("at", rule.stages),
+            ("error", rule.names),
+            ("from", rule.providers),
+            ("code", rule.codes),
+            ("enhanced", rule.enhanced),
+            ("is", rule.severity),
+        )
+        if values
+    ]
+    parts += ["on a reused connection"] if rule.reused else []
+    parts += [f"{key} {_wording(phrases)}" for key, phrases in rule.worded().items()]
+    return "; ".join(parts) or "anything else"
+
+
+def _wording(phrases: Iterable[str]) -> str:
+    named = [phrase[1:] for phrase in phrases if phrase.startswith("@")]
+    own = [phrase.replace("|", "/") for phrase in phrases if not phrase.startswith("@")]
+    return ", ".join([*(f"*{name}*" for name in named), *(f"“{phrase}”" for phrase in own)])
+
+
+def _then(rule: Rule) -> str:
+    wait = f" after {rule.retry_after_s / 3_600:g} h" if rule.retry_after_s else ""
+    bound = f", {rule.tries} tries, then {rule.then}" if rule.then else ""
+    return f"{rule.action}{wait}{bound}{', alert' if rule.alert else ''}"

@@ -1,10 +1,10 @@
 """Which phrases a text says: the only pattern language that rules and users may use (S11).
 
 A phrase is a row of words. `a|b` is either word, `temporar*` any ending, `...` up to six words between,
-never across the end of a sentence. Case, accents, apostrophes and punctuation do not count; Chinese,
-Japanese and Korean characters are words of their own; an IPv4 address is the word `ipnumber`. Matching walks the words of a bounded text once and
-takes bounded steps at each, whatever the text. Known weakness: it knows no grammar, so "not blocked" says
-"blocked".
+never across the end of a sentence or of a URL. Case, accents, apostrophes and punctuation do not count;
+Chinese, Japanese and Korean characters are words of their own; an IPv4 address is the word `ipnumber`, a
+mail address none. Matching walks the words of a bounded text once and takes bounded steps at each, whatever
+the text. Known weakness: it knows no grammar, so "not blocked" says "blocked".
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 READ = 2_000
 GAP = 6
@@ -23,8 +24,9 @@ _EAST = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_EAST}]|[^\W_{_EAST}]+|[.;!?。](?=\s|$)")
 _EAST_WORD = re.compile(rf"[{_EAST}]{{2,}}")
 _ADDRESS = re.compile(r"[^\s<>@,;:\"'()]{1,64}@[\w.-]{1,255}")
+_URL = re.compile(r"https?://[^\s<>\")]{1,300}")
 _IP_NUMBER = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
-_APOSTROPHE = re.compile(r"['’`´]")
+_APOSTROPHE = re.compile("['`\u2019\u00b4]")
 _E_MAIL = re.compile(r"\be-mail")
 
 
@@ -33,7 +35,8 @@ def plain(text: str) -> str:
     text = unicodedata.normalize("NFKD", text[:READ])
     text = "".join(letter for letter in text if not unicodedata.combining(letter))
     text = unicodedata.normalize("NFC", text).casefold()
-    text = _APOSTROPHE.sub("", _IP_NUMBER.sub(" ipnumber ", _ADDRESS.sub(" @ ", text)))
+    text = _URL.sub(r" . \g<0> . ", _ADDRESS.sub(" ", text))
+    text = _APOSTROPHE.sub("", _IP_NUMBER.sub(" ipnumber ", text))
     return _E_MAIL.sub("email", text)
 
 
@@ -57,6 +60,7 @@ class _Step:
 _Phrase = tuple[_Step, ...]
 
 
+@cache
 def read_phrase(phrase: str) -> _Phrase:
     """The steps of a phrase, or ValueError saying what is wrong with it."""
     steps: list[_Step] = []
@@ -79,7 +83,9 @@ def _read_step(part: str, gap: bool) -> _Step:
     for choice in part.split("|"):
         word = "".join(words(choice.removesuffix("*")))
         if words(choice.removesuffix("*")) != [word] or "*" in choice[:-1] or word == _STOP:
-            raise ValueError(f"{choice!r} is not a word: letters and digits, with * at its end for any ending")
+            raise ValueError(
+                f"{choice!r} is not a word: letters and digits, with * at its end for any ending"
+            )
         if choice.endswith("*"):
             beginnings.append(word)
         else:

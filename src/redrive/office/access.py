@@ -83,6 +83,7 @@ class Access:
         if tenant is not None:
             check_tenant(tenant)
         key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+        credential = Credential(key_id, role, tenant, name, self._store.now())
         subject = {"key": key_id, "role": role.value, "tenant": tenant, "name": name}
         async with action(self._store, self._actor, "create key", subject):
             document = {
@@ -90,12 +91,11 @@ class Access:
                 "tenant": tenant,
                 "name": name,
                 "hash": _hash(secret),
-                "createdAt": self._store.now(),
+                "createdAt": credential.created_at,
                 "createdBy": self._actor.name,
                 "revokedAt": None,
             }
             await self._store.put_record(KEY_RECORDS, key_id, document, expected=0)
-        credential = Credential(key_id, role, tenant, name, self._store.now())
         return credential, f"rdk_{key_id}_{secret}"
 
     async def list(self) -> list[Credential]:

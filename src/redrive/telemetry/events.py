@@ -49,6 +49,21 @@ class Released:
 
 
 @dataclass(frozen=True, slots=True)
+class LaneHeld:
+    """A tenant's lane is held: its messages wait until a probe gets through."""
+
+    delivery: Delivery
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaneResumed:
+    """A probe got through: a held lane runs again."""
+
+    delivery: Delivery
+
+
+@dataclass(frozen=True, slots=True)
 class SettleRefused:
     """The lease was no longer ours: whatever the handler did, the store did not change."""
 
@@ -133,6 +148,8 @@ Event = (
     | RetryScheduled
     | Buried
     | Released
+    | LaneHeld
+    | LaneResumed
     | SettleRefused
     | LeaseLost
     | HandlerOverran

@@ -34,6 +34,8 @@ _LEVELS: Mapping[type, int] = {
     events.RetryScheduled: logging.WARNING,
     events.Buried: logging.ERROR,
     events.Released: logging.INFO,
+    events.LaneHeld: logging.ERROR,
+    events.LaneResumed: logging.INFO,
     events.SettleRefused: logging.WARNING,
     events.LeaseLost: logging.WARNING,
     events.HandlerOverran: logging.WARNING,
@@ -58,6 +60,11 @@ def _describe(event: Event) -> tuple[str, dict[str, Any]]:
             return "Job moved to DLQ", _buried(event)
         case events.Released():
             return _released(event)
+        case events.LaneHeld():
+            held = _job(event.delivery) | {"errorReason": redact(event.reason), "alert": True}
+            return "Lane held: its messages wait until the cause is mended", held
+        case events.LaneResumed():
+            return "Lane runs again", _job(event.delivery)
         case events.SettleRefused():
             return "Settle refused: the lease was no longer ours", _job(event.delivery)
         case events.HandlerOverran():
