@@ -45,9 +45,23 @@ _TRICKY = st.sampled_from(
 )
 LINES = st.lists(st.one_of(st.text(_VISIBLE, max_size=30), _TRICKY), max_size=6).map(" ".join)
 _SHAPES = st.sampled_from(
-    [".", "..", ".leading dot", "From here", "trailing  ", "\ttab", "", "-- ", "--=_mixed_", "=3D=", "y" * 2_000]
+    [
+        ".",
+        "..",
+        ".leading dot",
+        "From here",
+        "trailing  ",
+        "\ttab",
+        "",
+        "-- ",
+        "--=_mixed_",
+        "=3D=",
+        "y" * 2_000,
+    ]
 )
-_CONTENT = st.one_of(_SHAPES, LINES, st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",))))
+_CONTENT = st.one_of(
+    _SHAPES, LINES, st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)))
+)
 BODIES = st.lists(st.tuples(_CONTENT, st.sampled_from(["\n", "\r\n", "\r", ""])), max_size=8).map(
     lambda pieces: "".join([line + end for line, end in pieces])
 )

@@ -127,7 +127,10 @@ def test_every_name_can_be_given_in_double_quotes(name: str) -> None:
     assert parse(f'"{escaped}" <a@b.org>').name == name.strip(" ")
 
 
-@given(st.text(_VISIBLE, min_size=1, max_size=20), st.sampled_from(["b.org", "münchen.example", "straße.example"]))
+@given(
+    st.text(_VISIBLE, min_size=1, max_size=20),
+    st.sampled_from(["b.org", "münchen.example", "straße.example"]),
+)
 def test_every_accepted_address_fits_an_envelope(local: str, domain: str) -> None:
     escaped = local.replace("\\", "\\\\").replace('"', '\\"')
     try:

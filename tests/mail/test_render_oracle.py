@@ -125,10 +125,14 @@ def standard(checked: Checked) -> bytes:
 @settings(max_examples=50, deadline=None)
 def test_a_text_that_holds_a_boundary_does_not_end_its_part(kind: str, text: str) -> None:
     first = Mail(from_="a@example.org", to="b@example.org", text=text, html=text)
-    seal = re.search(rb"=_alternative_([0-9a-f]+)", render(check(first), message_id=MESSAGE_ID, date=DATE).content)
+    seal = re.search(
+        rb"=_alternative_([0-9a-f]+)", render(check(first), message_id=MESSAGE_ID, date=DATE).content
+    )
     assert seal is not None
     hostile = f"--=_{kind}_{seal[1].decode()}\n{text}"
-    mail = Mail(from_="a@example.org", to="b@example.org", text=hostile, html=f"--=_alternative_{seal[1].decode()}--")
+    mail = Mail(
+        from_="a@example.org", to="b@example.org", text=hostile, html=f"--=_alternative_{seal[1].decode()}--"
+    )
     message = read(rendered(mail))
     assert body(message, "plain") == ended(hostile)
     assert body(message, "html") == ended(mail.html)
