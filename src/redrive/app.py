@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import cached_property
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from redrive.config import Settings, load
 from redrive.core.errors import ConfigurationError, InvalidMessage
@@ -21,12 +22,20 @@ from redrive.core.retry import RetryPolicy
 from redrive.core.settings import QueueSettings
 from redrive.engine.entries import Submission, make_entry
 from redrive.engine.handlers import Handler, Registry, Served
+from redrive.engine.ids import new_id
 from redrive.engine.signals import stop_on_signals
 from redrive.engine.submit import Submitter
 from redrive.engine.worker import Worker
+from redrive.sync import SyncRedrive
 from redrive.telemetry.events import Telemetry
 from redrive.telemetry.logs import log_event
-from redrive.wiring import make_store
+from redrive.wiring import make_gateway, make_store
+
+if TYPE_CHECKING:
+    from redrive.mail.desk import Desk
+    from redrive.mail.gateway import Gateway
+
+_MAIL_DEADLINE = timedelta(minutes=20)
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -45,6 +54,7 @@ class Redrive:
         self._policies: dict[str, RetryPolicy] = {}
         self._store: Store | None = None
         self._submitter: Submitter | None = None
+        self._gateway: Gateway | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
 
@@ -115,6 +125,28 @@ class Redrive:
                 raise InvalidMessage(error.problem, index) from error
         return await submitter.submit(entries)
 
+    @cached_property
+    def sync(self) -> SyncRedrive:
+        """Submitting for callers that do not await: `app.sync.submit(…)`, with a store of its own."""
+        twin = Redrive(settings=self.settings)
+        twin._registry = self._registry
+        return SyncRedrive(twin)
+
+    @property
+    def mail(self) -> Desk:
+        """Where mails are handed in and asked about: `await app.mail.submit(message, tenant=…)`."""
+        from redrive.mail.desk import Desk, Post
+        from redrive.mail.gateway import QUEUE
+
+        return Desk(Post(self._append, self._ledger, self._now, new_id, lambda: self.policy(QUEUE).ttl_s))
+
+    def serve_mail(self, *, concurrency: int = 50) -> None:
+        """Serve `email:send`: this app is a mail gateway to the relay that the settings name."""
+        from redrive.mail.gateway import QUEUE
+
+        self._gateway = make_gateway(self.settings, self._append, lambda: self.policy(QUEUE))
+        self.handler(QUEUE, concurrency=concurrency, deadline=_MAIL_DEADLINE)(self._gateway.handle)
+
     async def run(
         self,
         *,
@@ -149,6 +181,8 @@ class Redrive:
         """Finish the submits under way and close the store."""
         submitter, store = self._submitter, self._store
         self._submitter = self._store = self._loop = None
+        if self._gateway is not None:
+            await self._gateway.close()
         if submitter is not None:
             await submitter.close()
         if store is not None:
@@ -195,6 +229,16 @@ class Redrive:
     def _entry(self, store: Store, queue: str, submission: Submission) -> Entry:
         ttl_s = self.policy(queue).ttl_s
         return make_entry(queue, submission, ttl_s=ttl_s, settings=self.settings.submit, now=store.now())
+
+    async def _append(self, entries: Sequence[Entry]) -> list[Receipt]:
+        _, submitter = await self._ready()
+        return await submitter.submit(entries)
+
+    async def _ledger(self) -> Store:
+        return (await self._ready())[0]
+
+    async def _now(self) -> int:
+        return (await self._ready())[0].now()
 
     async def _ready(self) -> tuple[Store, Submitter]:
         """The open store; a new event loop gets a store of its own."""

@@ -1,15 +1,22 @@
-"""From a URL to an adapter: the only file that sees every room.
+"""From a setting to an adapter: the only file that sees every room.
 
 Adapters are imported here, when their scheme is asked for, so that an extra stays an extra.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from redrive.config import Settings
 from redrive.core.errors import ConfigurationError
 from redrive.core.ports import Store
+from redrive.core.retry import RetryPolicy
 from redrive.core.settings import FinishedSettings
+
+if TYPE_CHECKING:
+    from redrive.mail.gateway import Append, Gateway
 
 SCHEMES = ("sqlite", "redis", "rediss")
 
@@ -45,3 +52,17 @@ def _redis(url: str, finished: FinishedSettings) -> Store:
     prefix = query.pop("prefix", "redrive")
     plain = urlunsplit(parts._replace(query=urlencode(query)))
     return RedisStore(plain, prefix=prefix, finished=finished)
+
+
+def make_gateway(settings: Settings, append: Append, policy: Callable[[], RetryPolicy]) -> Gateway:
+    """The handler of `email:send`, with its relay's connections not yet opened."""
+    from redrive.mail.gateway import Gateway
+    from redrive.mail.pool import Pool
+    from redrive.mail.relay import Relay
+    from redrive.mail.rules import Rules
+    from redrive.mail.smtp_settings import SmtpPoolSettings
+
+    smtp = settings.smtp
+    pooled = SmtpPoolSettings(connections=smtp.connections, messages=smtp.messages)
+    rules = Rules.default() if settings.mail_rules is None else Rules.load(settings.mail_rules)
+    return Gateway(Pool(Relay.parse(settings.mail), pooled), rules, append, policy)

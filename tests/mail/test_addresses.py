@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from redrive.mail.addresses import Address, InvalidAddress, parse
 from redrive.mail.envelope import Envelope
+from tests.mail.mails import squeezed
 
 _VISIBLE = st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp"))
 _CONTROL = st.sampled_from([*map(chr, range(32)), "\x7f", "\x85", "\x9f", "\u2028", "\u2029", "\ud800"])
@@ -73,7 +74,7 @@ def test_an_address_is_read(text: str, expected: Address) -> None:
         ("a@b.org.", "letters, digits"),
         ("a@[127.0.0.1]", "letters, digits"),
         ("a@127.0.0.1", "IP address"),
-        ("a@exａmple.org", "A-label"),
+        ("a@ex\uff41mple.org", "A-label"),
         ("a@b。org", "A-label"),
         ("a@ü..org", "A-label"),
         ("x" * 65 + "@b.org", "64 bytes"),
@@ -101,10 +102,9 @@ def test_no_control_character_passes_anywhere(before: str, control: str, after: 
 def test_any_text_is_an_address_or_refused(text: str) -> None:
     try:
         address = parse(text)
-    except InvalidAddress as error:
-        assert error.problem
-    else:
-        assert parse(address.envelope) == Address("", address.local, address.domain)
+    except InvalidAddress:
+        return
+    assert parse(address.envelope) == Address("", address.local, address.domain)
 
 
 _NAMES = st.text(_VISIBLE, max_size=60).map(lambda name: name.strip(" "))
@@ -118,7 +118,7 @@ def test_a_written_address_is_read_as_the_same_by_the_standard_package(name: str
     header = default.header_factory("To", written)
     assert isinstance(header, AddressHeader)
     (read,) = header.addresses
-    assert (read.display_name, read.username, read.domain) == (name, local, "example.org")
+    assert (squeezed(read.display_name), read.username, read.domain) == (squeezed(name), local, "example.org")
 
 
 @given(st.text(_VISIBLE, min_size=1, max_size=30).filter(lambda name: name.strip(" ")))

@@ -12,13 +12,20 @@ from pathlib import Path
 import pytest
 import trustme
 
-from redrive.mail.envelope import Envelope
 from redrive.mail.opening import open_connection
 from redrive.mail.relay import Relay
-from redrive.mail.smtp_errors import AuthenticationFailed, Phase, ProtocolError, SmtpError, TlsFailed
+from redrive.mail.smtp_errors import (
+    AuthenticationFailed,
+    Dropped,
+    Phase,
+    ProtocolError,
+    Refused,
+    SmtpError,
+    TlsFailed,
+)
+from tests.mail.attempts import MAIL
 from tests.mail.scripted_server import Script, Session, deliver, greet, obliging, scripted
 
-MAIL = Envelope("a@example.org", ("b@example.org",), b"Subject: x\r\n\r\nhello\r\n")
 PASSWORD = "pässword"  # noqa: S105 - opens nothing
 
 
@@ -114,16 +121,19 @@ async def test_a_server_without_starttls_is_never_sent_a_mail(authority: Authori
         assert [line[:4] for line in server.sessions[0].lines] == ["EHLO"]
 
 
-async def test_a_refused_starttls_is_a_tls_error(authority: Authority) -> None:
+@pytest.mark.parametrize(("code", "kind"), [(454, Refused), (502, TlsFailed)])
+async def test_a_refused_starttls_sends_no_mail_and_says_if_it_is_for_now(
+    authority: Authority, code: int, kind: type[SmtpError]
+) -> None:
     async def script(session: Session) -> None:
         await greet(session, "STARTTLS")
-        await session.command("STARTTLS", "454 4.7.0 not now")
+        await session.command("STARTTLS", f"{code} no")
         await session.client_gone()
 
     async with scripted(script) as server:
-        with pytest.raises(TlsFailed) as caught:
+        with pytest.raises(kind) as caught:
             await open_connection(authority.relay(server.port, "smtp+starttls"))
-    assert (caught.value.code, caught.value.phase) == (454, Phase.STARTTLS)
+    assert (caught.value.code, caught.value.phase) == (code, Phase.STARTTLS)
 
 
 async def test_bytes_injected_before_the_handshake_close_the_connection(authority: Authority) -> None:
@@ -132,7 +142,7 @@ async def test_bytes_injected_before_the_handshake_close_the_connection(authorit
             await open_connection(authority.relay(server.port, "smtp+starttls"))
 
 
-async def test_a_drop_in_the_handshake_is_a_tls_error(authority: Authority) -> None:
+async def test_a_drop_in_the_handshake_is_a_drop(authority: Authority) -> None:
     async def script(session: Session) -> None:
         await greet(session, "STARTTLS")
         await session.command("STARTTLS", "220 go")
@@ -141,9 +151,19 @@ async def test_a_drop_in_the_handshake_is_a_tls_error(authority: Authority) -> N
         session.hang_up()
 
     async with scripted(script) as server:
-        with pytest.raises(SmtpError) as caught:
+        with pytest.raises(Dropped) as caught:
             await open_connection(authority.relay(server.port, "smtp+starttls"))
-    assert isinstance(caught.value, TlsFailed)
+    assert caught.value.phase is Phase.STARTTLS
+
+
+async def test_a_server_that_speaks_no_tls_is_a_tls_error(authority: Authority) -> None:
+    async def script(session: Session) -> None:
+        session.say("220 plain.example ESMTP")
+        await session.client_gone()
+
+    async with scripted(script) as server:
+        with pytest.raises(TlsFailed):
+            await open_connection(authority.relay(server.port, "smtps"))
 
 
 def authenticates(offer: str, *answers: tuple[str, str]) -> Script:

@@ -13,6 +13,7 @@ from redrive.core.message import Track
 from redrive.core.ports import Cleanup, Status
 from redrive.core.verdict import Bury, Reason, Settlement
 from redrive.stores.redis import RedisStore
+from redrive.stores.redis.client import FORMAT
 from tests.conformance import makers
 
 QUEUE = makers.QUEUE
@@ -154,7 +155,7 @@ async def test_a_message_in_a_newer_format_is_unreadable_and_says_why(
 
 
 async def test_data_of_a_newer_redrive_is_refused(redis_url: str, server: Redis, prefix: str) -> None:
-    await server.set(f"{prefix}:format", 2)
+    await server.set(f"{prefix}:format", FORMAT + 1)
     with pytest.raises(StoreError, match="newer Redrive"):
         await RedisStore(redis_url, prefix=prefix).open()
 

@@ -20,7 +20,13 @@ import msgspec
 from redrive.core.errors import ConfigurationError, InvalidMessage
 from redrive.core.message import check_queue
 from redrive.core.retry import PROFILES, RetryPolicy
-from redrive.core.settings import FinishedSettings, QueueSettings, SubmitSettings, WorkerSettings
+from redrive.core.settings import (
+    FinishedSettings,
+    QueueSettings,
+    SmtpSettings,
+    SubmitSettings,
+    WorkerSettings,
+)
 
 _LONGEST_S = 100 * 365 * 86_400.0
 _SHOWN_LENGTH = 80
@@ -76,10 +82,11 @@ SECTIONS: Mapping[str, type] = {
     "worker": WorkerSettings,
     "finished": FinishedSettings,
     "submit": SubmitSettings,
+    "smtp": SmtpSettings,
     "logs": LogSettings,
 }
 NAMES: Mapping[str, Mapping[str, Any]] = {
-    "": {"store": str, "data": str, "profile": str},
+    "": {"store": str, "data": str, "profile": str, "mail": str, "mail_rules": str, "listen": str},
     **{section: get_type_hints(kind) for section, kind in SECTIONS.items()},
 }
 QUEUE_NAMES: Mapping[str, Any] = get_type_hints(QueueSettings) | get_type_hints(RetryPolicy)

@@ -16,10 +16,18 @@ from redrive.config.keys import NAMES, SECTIONS, Given, LogSettings, mask_url
 from redrive.core.errors import ConfigurationError
 from redrive.core.limits import Rate
 from redrive.core.retry import PROFILES, RetryPolicy
-from redrive.core.settings import FinishedSettings, QueueSettings, SubmitSettings, WorkerSettings
+from redrive.core.settings import (
+    FinishedSettings,
+    QueueSettings,
+    SmtpSettings,
+    SubmitSettings,
+    WorkerSettings,
+)
 
 DEFAULT_PROFILE = "production"
 DEFAULT_STORE = "sqlite:///redrive.db"
+DEFAULT_MAIL = "smtp://127.0.0.1:1025"
+DEFAULT_LISTEN = "127.0.0.1:8025"
 
 Part = TypeVar("Part", bound=Any)
 
@@ -31,10 +39,14 @@ class Settings:
     store: str = DEFAULT_STORE
     data: Path = Path()
     profile: str = DEFAULT_PROFILE
+    mail: str = DEFAULT_MAIL
+    mail_rules: Path | None = None
+    listen: str = DEFAULT_LISTEN
     retry: RetryPolicy = PROFILES[DEFAULT_PROFILE]
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     finished: FinishedSettings = field(default_factory=FinishedSettings)
     submit: SubmitSettings = field(default_factory=SubmitSettings)
+    smtp: SmtpSettings = field(default_factory=SmtpSettings)
     logs: LogSettings = field(default_factory=LogSettings)
     queues: Mapping[str, Sequence[Given]] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -52,7 +64,14 @@ class Settings:
 
     def values(self) -> dict[str, object]:
         """Every value under the keys of `origins`, fit to be shown."""
-        top = {"store": mask_url(self.store), "data": str(self.data), "profile": self.profile}
+        top = {
+            "store": mask_url(self.store),
+            "data": str(self.data),
+            "profile": self.profile,
+            "mail": mask_url(self.mail),
+            "mail_rules": None if self.mail_rules is None else str(self.mail_rules),
+            "listen": self.listen,
+        }
         parts = {
             f"{section}.{name}": getattr(getattr(self, section), name)
             for section in SECTIONS

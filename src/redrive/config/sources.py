@@ -14,10 +14,17 @@ from pathlib import Path
 from types import MappingProxyType
 
 from redrive.config.keys import NAMES, SECTIONS, VARIABLES, Given, LogSettings, check, nearest
-from redrive.config.settings import DEFAULT_PROFILE, DEFAULT_STORE, Settings, overlay
+from redrive.config.settings import (
+    DEFAULT_LISTEN,
+    DEFAULT_MAIL,
+    DEFAULT_PROFILE,
+    DEFAULT_STORE,
+    Settings,
+    overlay,
+)
 from redrive.core.errors import ConfigurationError
 from redrive.core.retry import PROFILES
-from redrive.core.settings import FinishedSettings, SubmitSettings, WorkerSettings
+from redrive.core.settings import FinishedSettings, SmtpSettings, SubmitSettings, WorkerSettings
 
 FILE = "redrive.toml"
 CONFIG_VARIABLE = "REDRIVE_CONFIG"
@@ -116,10 +123,14 @@ def _assemble(given: Mapping[str, Given], folder: Path) -> Settings:
         store=_place(top.get("store", DEFAULT_STORE), data),
         data=data,
         profile=profile,
+        mail=top.get("mail", DEFAULT_MAIL),
+        mail_rules=folder / Path(top["mail_rules"]).expanduser() if "mail_rules" in top else None,
+        listen=top.get("listen", DEFAULT_LISTEN),
         retry=overlay(PROFILES[profile], layers["retry"], below),
         worker=overlay(WorkerSettings(), layers["worker"], {}),
         finished=overlay(FinishedSettings(), layers["finished"], {}),
         submit=overlay(SubmitSettings(), layers["submit"], {}),
+        smtp=overlay(SmtpSettings(), layers["smtp"], {}),
         logs=overlay(LogSettings(), layers["logs"], {}),
         queues=MappingProxyType(_queues(given)),
         origins=MappingProxyType(origins),

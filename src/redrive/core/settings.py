@@ -69,3 +69,14 @@ class SubmitSettings:
 
     def __post_init__(self) -> None:
         _check_positive(self, "body_bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmtpSettings:
+    """How the gateway uses its relay: connections at once, and messages until one is replaced."""
+
+    connections: int = 10
+    messages: int = 100
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "connections", "messages")

@@ -1,9 +1,13 @@
-"""Payloads between Python and bytes: JSON by msgspec, checked on the way in and on the way out."""
+"""Payloads between Python and bytes: JSON by msgspec, checked on the way in and on the way out.
+
+A pydantic model reads and writes itself; it is known by its methods, so that pydantic stays the user's
+own dependency.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, cast, runtime_checkable
 
 import msgspec
 
@@ -12,9 +16,25 @@ from redrive.core.errors import InvalidMessage
 Decode = Callable[[bytes], Any]
 
 
+class Misfit(Exception):
+    """A body that is readable but does not fit the handler's type."""
+
+
+@runtime_checkable
+class _Model(Protocol):
+    """What Redrive uses of a pydantic model."""
+
+    def model_dump_json(self) -> str: ...
+
+    @classmethod
+    def model_validate_json(cls, data: bytes) -> Any: ...
+
+
 def encode(payload: object) -> bytes:
     """The payload as JSON, or InvalidMessage saying why it cannot be."""
     try:
+        if isinstance(payload, _Model):
+            return payload.model_dump_json().encode()
         return msgspec.json.encode(payload)
     except RecursionError:
         raise InvalidMessage("the payload is nested too deeply to be written as JSON") from None
@@ -25,13 +45,25 @@ def encode(payload: object) -> bytes:
 
 def decoder(annotation: object) -> Decode:
     """How to read a body for a handler whose payload parameter has this annotation."""
+    if isinstance(annotation, type) and hasattr(annotation, "model_validate_json"):
+        return _model_decoder(cast("type[_Model]", annotation))
     return msgspec.json.Decoder(Any if annotation is None else annotation).decode
 
 
 def unreadable(error: Exception) -> str | None:
     """Why a body could not be decoded, or None when the error is not about decoding."""
-    if isinstance(error, msgspec.ValidationError):
+    if isinstance(error, msgspec.ValidationError | Misfit):
         return f"the payload does not fit the handler's type: {error}"
     if isinstance(error, msgspec.DecodeError | UnicodeDecodeError | RecursionError):
         return f"the body is not readable JSON: {error}"
     return None
+
+
+def _model_decoder(model: type[_Model]) -> Decode:
+    def decode(body: bytes) -> Any:
+        try:
+            return model.model_validate_json(body)
+        except ValueError as error:
+            raise Misfit(str(error)) from error
+
+    return decode

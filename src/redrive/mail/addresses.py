@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from redrive.core.errors import InvalidMessage
@@ -75,6 +76,14 @@ def parse(text: str) -> Address:
     if len(parsed.envelope.encode()) > MAX_ADDRESS:
         raise InvalidAddress(f"is an address of more than {MAX_ADDRESS} bytes: mail servers refuse it")
     return parsed
+
+
+def each_once(addresses: Iterable[Address]) -> tuple[Address, ...]:
+    """The addresses in order, without those whose envelope form came before."""
+    unique: dict[str, Address] = {}
+    for address in addresses:
+        unique.setdefault(address.envelope, address)
+    return tuple(unique.values())
 
 
 def _parts(text: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from redrive.mail.addresses import Address, InvalidAddress, parse
+from redrive.mail.addresses import Address, InvalidAddress, each_once, parse
 from redrive.mail.header_text import CONTROL
 from redrive.mail.mail import Attachment, InvalidMail, Mail, Problem
 
@@ -33,7 +33,7 @@ _ADDRESS_HEADERS = frozenset({"sender", "reply-to", "errors-to", "disposition-no
 _TOKEN = "[A-Za-z0-9!#$&^_.+-]{1,127}"  # noqa: S105 - a MIME token, not a secret
 _CONTENT_TYPE = re.compile(rf'{_TOKEN}/{_TOKEN}(?:; ?{_TOKEN}=(?:{_TOKEN}|"[ !#-\[\]-~]*"))*+')
 _CONTENT_ID = re.compile(r"[!-;=?-~]{1,200}")
-_UNSUBSCRIBE = re.compile(r"(?:https?://|mailto:)[!-+\--;=?-~]{1,800}", re.IGNORECASE)
+_UNSUBSCRIBE = re.compile(r"(?:https?://|mailto:)[!-;=?-~]{1,800}", re.IGNORECASE)
 _BROKEN = "has a control character or a line break: remove it"
 
 T = TypeVar("T")
@@ -59,10 +59,7 @@ class Checked:
     @property
     def recipients(self) -> tuple[Address, ...]:
         """Everyone who gets it, each once, in the order given."""
-        unique: dict[str, Address] = {}
-        for address in self.to + self.cc + self.bcc:
-            unique.setdefault(address.envelope, address)
-        return tuple(unique.values())
+        return each_once(self.to + self.cc + self.bcc)
 
     @property
     def smtputf8(self) -> bool:

@@ -231,7 +231,6 @@ class Dialogue:
                 return
 
     def _take(self, reply: ServerReply) -> Event | None:
-        self._check_handshake(quiet=False)
         self.answered += 1
         self.leaving = self.leaving or reply.code == SERVICE_CLOSING
         if not self._expected:
@@ -251,6 +250,7 @@ class Dialogue:
 
     def _take_early(self, reply: ServerReply) -> Event:
         """A refusal in the middle of the content counts; any other reply that nobody asked for is odd."""
+        self._check_handshake(quiet=False)
         transaction = self._sending
         if transaction is None or reply.code < 400:
             raise _odd(f"{reply.code}, which nobody asked for")

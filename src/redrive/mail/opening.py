@@ -89,9 +89,9 @@ async def _connect(
                     ssl=implicit,
                     server_hostname=relay.host if implicit else None,
                 )
-        except ssl.SSLError as error:
-            raise _tls_failed(relay, error) from error
         except OSError as error:
+            if _is_distrust(error):
+                raise _tls_failed(relay, error) from error
             failure = error
         else:
             return
@@ -145,7 +145,11 @@ async def _start_tls(
     try:
         await connection.secure(context, relay.host, timeouts.connect_s)
     except OSError as error:
-        raise _tls_failed(relay, error) from error
+        if _is_distrust(error):
+            raise _tls_failed(relay, error) from error
+        raise Dropped(
+            f"the connection was lost in the TLS handshake ({error})", phase=Phase.STARTTLS
+        ) from error
     await _introduce(connection, relay)
 
 
@@ -189,7 +193,8 @@ def _require(answered: Answered) -> None:
     if answered.meaning is not Meaning.REFUSED:
         return
     reply = answered.reply
-    kind: type[SmtpError] = TlsFailed if answered.phase is Phase.STARTTLS else Refused
+    final = answered.phase is Phase.STARTTLS and reply.code >= 500
+    kind: type[SmtpError] = TlsFailed if final else Refused
     raise kind(
         "the server refused us",
         phase=answered.phase,
@@ -199,9 +204,14 @@ def _require(answered: Answered) -> None:
     )
 
 
+def _is_distrust(error: OSError) -> bool:
+    """Whether TLS itself failed, which time does not mend; a connection lost on the way is not that."""
+    lost = isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+    return isinstance(error, ssl.SSLError) and not lost
+
+
 def _tls_failed(relay: Relay, error: OSError) -> TlsFailed:
+    why = str(error)
     if isinstance(error, ssl.SSLCertVerificationError):
         why = f"its certificate is not trusted: {error.verify_message}"
-    else:
-        why = str(error) or "the handshake took too long"
     return TlsFailed(f"no TLS with {relay}: {why}", phase=Phase.STARTTLS)

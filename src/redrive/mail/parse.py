@@ -14,25 +14,25 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from email.errors import MessageError
+from email.errors import MessageError, NonASCIILocalPartDefect
 from email.message import Message
-from email.policy import SMTP, SMTPUTF8
+from email.policy import SMTP, SMTPUTF8, EmailPolicy
 from email.utils import format_datetime
-from typing import Any
+from typing import Any, TypeAlias
 
-from redrive.mail.addresses import Address, InvalidAddress
+from redrive.mail.addresses import Address, InvalidAddress, each_once
 from redrive.mail.addresses import parse as parse_address
 from redrive.mail.checking import HEADER_NAME, MAX_BYTES, MAX_RECIPIENTS
 from redrive.mail.header_text import CONTROL
 from redrive.mail.mail import InvalidMail, Problem, make_message_id
 from redrive.mail.parts import LONGEST_LINE
 
-AnyMessage = Message[Any, Any]
+AnyMessage: TypeAlias = "Message[Any, Any]"
 
 _FOLD = re.compile(r"\r?\n(?=[ \t])")
 _RECIPIENT_HEADERS = ("To", "Cc", "Bcc")
 _NAME = re.compile(rb"^([^\s:]+):", re.MULTILINE)
-_WRITING_ERRORS = (MessageError, ValueError, LookupError, TypeError, AttributeError)
+_STANDARD_ERRORS = (MessageError, ValueError, LookupError, TypeError, AttributeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,8 @@ def from_email_message(message: AnyMessage, *, mail_id: str, date: datetime) -> 
     outgoing, message_id = _completed(message, make_message_id(mail_id, author[0].domain), date)
     smtputf8 = _needs_smtputf8(outgoing)
     content = _written(outgoing, smtputf8)
-    unique = {one.envelope: one for one in reversed(recipients)}
     return Prepared(
-        sender, tuple(unique.values())[::-1], content, message_id, smtputf8, not content.isascii()
+        sender, each_once(recipients), content, message_id, smtputf8, eight_bit=not content.isascii()
     )
 
 
@@ -94,26 +93,38 @@ def _check_part(part: AnyMessage) -> None:
 
 def _is_broken(name: str, value: str) -> bool:
     """Also when it is hidden in an encoded word: writing the header anew would bring it out."""
-    value = _FOLD.sub("", value).replace("\t", " ")
-    if CONTROL.search(value):
-        return True
-    return (
-        "=?" in value and CONTROL.search(str(SMTP.header_factory(name, value)).replace("\t", " ")) is not None
-    )
+    value = _FOLD.sub("", value)
+    if "=?" in value:
+        value += str(_read(name, value))
+    return CONTROL.search(value.replace("\t", " ")) is not None
+
+
+def _read(name: str, value: object) -> Any:
+    """The header as the standard package reads it; some texts make its parser fail in many ways."""
+    try:
+        return SMTP.header_factory(name, _FOLD.sub("", str(value)))
+    except _STANDARD_ERRORS as error:
+        raise _refused(
+            name, f"cannot be read ({type(error).__name__}): write it in the usual form"
+        ) from error
+
+
+def _standard_addresses(message: AnyMessage, name: str) -> Iterator[str]:
+    for value in message.get_all(name, []):
+        header = _read(name, value)
+        defects = [one for one in header.defects if not isinstance(one, NonASCIILocalPartDefect)]
+        if defects:
+            raise _refused(name, f"cannot be read as addresses ({type(defects[0]).__name__})")
+        for address in header.addresses:
+            yield address.addr_spec
 
 
 def _addresses(message: AnyMessage, name: str) -> list[Address]:
     """Every address of the headers of that name, each checked as strictly as a submitted one."""
-    found = []
-    for value in message.get_all(name, []):
-        header = SMTP.header_factory(name, _FOLD.sub("", str(value)))
-        if header.defects:
-            raise _refused(name, f"cannot be read as addresses ({type(header.defects[0]).__name__})")
-        try:
-            found += [parse_address(one.addr_spec) for one in header.addresses]
-        except InvalidAddress as error:
-            raise _refused(name, error.problem) from None
-    return found
+    try:
+        return [parse_address(address) for address in _standard_addresses(message, name)]
+    except InvalidAddress as error:
+        raise _refused(name, error.problem) from None
 
 
 def _completed(message: AnyMessage, made_id: str, date: datetime) -> tuple[AnyMessage, str]:
@@ -121,6 +132,8 @@ def _completed(message: AnyMessage, made_id: str, date: datetime) -> tuple[AnyMe
     outgoing = copy.copy(message)
     for name in ("Bcc", "Resent-Bcc"):
         del outgoing[name]
+    if not isinstance(outgoing.policy, EmailPolicy):
+        _modernise(outgoing)
     if not outgoing["Date"]:
         del outgoing["Date"]
         outgoing["Date"] = format_datetime(date)
@@ -130,24 +143,29 @@ def _completed(message: AnyMessage, made_id: str, date: datetime) -> tuple[AnyMe
     return outgoing, str(outgoing["Message-ID"]).strip()
 
 
+def _modernise(message: AnyMessage) -> None:
+    """Older messages hold headers as plain text, which would be written without encoded words."""
+    items = list(message.raw_items())
+    for name in list(message):
+        del message[name]
+    for name, value in items:
+        message[name] = _read(name, value)
+
+
 def _needs_smtputf8(message: AnyMessage) -> bool:
-    return any(
-        not one.addr_spec.isascii()
-        for name in ("From", "Sender", "Reply-To", "To", "Cc")
-        for value in message.get_all(name, [])
-        for one in SMTP.header_factory(name, _FOLD.sub("", str(value))).addresses
-    )
+    names = ("From", "Sender", "Reply-To", "To", "Cc")
+    return not all(address.isascii() for name in names for address in _standard_addresses(message, name))
 
 
 def _written(message: AnyMessage, smtputf8: bool) -> bytes:
     try:
         content: bytes = message.as_bytes(policy=SMTPUTF8 if smtputf8 else SMTP)
-    except _WRITING_ERRORS as error:
+    except _STANDARD_ERRORS as error:
         raise _refused(
             "", f"the message cannot be written ({type(error).__name__}): build it again"
         ) from error
     head = content.partition(b"\r\n\r\n")[0]
-    if [name.decode("ascii", "replace") for name in _NAME.findall(head)] != list(message.keys()):
+    if [name.decode("ascii", "replace") for name in _NAME.findall(head)] != list(message):
         raise _refused("", "the message has headers that change when they are written: build it again")
     if len(content) > MAX_BYTES:
         raise _refused("", f"the mail has {len(content):,} bytes and may have {MAX_BYTES:,}")

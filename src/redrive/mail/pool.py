@@ -179,10 +179,11 @@ class Pool:
 
     def _open_failed(self, error: BaseException) -> None:
         """While a connection works, the line goes on there; else there is no hope for anyone in it."""
+        loop = asyncio.get_running_loop()
+        self._paused_until = loop.time() + self._settings.pause_s
+        loop.call_at(self._paused_until, self._pump)
         self._fail(self._waiting_fresh, error=error)
-        if self._connections:
-            self._paused_until = asyncio.get_running_loop().time() + self._settings.pause_s
-        elif not self._opening:
+        if not self.connections:
             self._fail(self._waiting, error=error)
 
     def _fail(self, *lines: deque[Sending], error: BaseException) -> None:
@@ -203,7 +204,8 @@ class Pool:
         return self.connections < self._settings.connections
 
     def _is_pausing(self) -> bool:
-        return bool(self._connections) and asyncio.get_running_loop().time() < self._paused_until
+        """After a failed connect, while others may still succeed or work."""
+        return self.connections > 0 and asyncio.get_running_loop().time() < self._paused_until
 
 
 def _closed() -> Dropped:

@@ -119,7 +119,6 @@ class Reply:
     """One answer, or what stands for it. `name` is an exception's or an SDK error's name.
 
     `text` begins with the code where there is one: a log line around it is not the server's wording.
-
     `attempts` counts this one; `reused`: the connection had carried a message before.
     """
 

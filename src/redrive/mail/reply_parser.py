@@ -16,7 +16,8 @@ from redrive.mail.smtp_errors import Phase, ProtocolError
 MAX_LINE = 2_048
 MAX_LINES = 128
 
-_LINE = re.compile(rb"([2-5][0-9][0-9])(?:([ -])(.*))?", re.DOTALL)
+_CODES = {b"%d" % code: code for code in range(200, 600)}
+_MARKS = frozenset({b"", b" ", b"-"})
 _ENHANCED = re.compile(r"([245]\.[0-9]{1,3}\.[0-9]{1,3})(?:\s|$)")
 
 
@@ -49,7 +50,7 @@ class ReplyParser:
 
     def __init__(self) -> None:
         self._rest = b""
-        self._code = b""
+        self._code = 0
         self._lines: list[bytes] = []
 
     @property
@@ -70,23 +71,26 @@ class ReplyParser:
     def _take(self, line: bytes) -> ServerReply | None:
         if len(line) > MAX_LINE:
             raise _odd(f"a line of more than {MAX_LINE} bytes")
-        match = _LINE.fullmatch(line.removesuffix(b"\r"))
-        if match is None:
+        line = line.removesuffix(b"\r")
+        code, mark, text = _CODES.get(line[:3]), line[3:4], line[4:]
+        if code is None or mark not in _MARKS:
             raise _odd("a line without a reply code")
-        code, mark, text = match.groups()
         if self._lines and code != self._code:
             raise _odd("a reply whose code changes from line to line")
-        if mark != b"-" and not self._lines:
-            return ServerReply(int(code), (text or b"",))
-        self._code = code
-        self._lines.append(text or b"")
         if mark == b"-":
-            if len(self._lines) >= MAX_LINES:
-                raise _odd(f"a reply of more than {MAX_LINES} lines")
+            self._keep(code, text)
             return None
-        reply = ServerReply(int(code), tuple(self._lines))
+        if not self._lines:
+            return ServerReply(code, (text,))
+        reply = ServerReply(code, (*self._lines, text))
         self._lines.clear()
         return reply
+
+    def _keep(self, code: int, text: bytes) -> None:
+        self._code = code
+        self._lines.append(text)
+        if len(self._lines) >= MAX_LINES:
+            raise _odd(f"a reply of more than {MAX_LINES} lines")
 
 
 def _decoded(line: bytes) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Sending:
-    """One envelope that someone waits for. `reused`: its connection had carried another before."""
+    """One envelope that someone waits for. `reused`: its connection had been used or idle before."""
 
     __slots__ = ("connection", "envelope", "future", "reused", "transaction")
 

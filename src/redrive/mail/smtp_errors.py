@@ -79,11 +79,12 @@ class ProtocolError(SmtpError):
 
 
 class Refused(SmtpError):
-    """The server refused us before any envelope: at the greeting, EHLO or STARTTLS."""
+    """The server refused us before any envelope: at the greeting, at EHLO, or at STARTTLS for now."""
 
 
 class TlsFailed(SmtpError):
-    """No trustworthy TLS: not offered, or the certificate or handshake is bad. Never downgraded (S14)."""
+    """No trustworthy TLS: not offered, refused for good, or the certificate or handshake is bad. Never
+    downgraded (S14). A connection lost during the handshake is not this but Dropped or Unreachable."""
 
 
 class AuthenticationFailed(SmtpError):

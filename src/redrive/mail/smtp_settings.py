@@ -41,7 +41,7 @@ class SmtpPoolSettings(_Positive):
     """One relay's connections: how many, for how many messages, how old, and how long idle.
 
     A connection idle for longer than `probe_after_s` is probed before it is used, and ends politely
-    after `idle_s`. After a failed connect, no other is tried for `pause_s` while one still works.
+    after `idle_s`. After a failed connect, no other is tried for `pause_s` unless there is none at all.
     """
 
     connections: int = 10

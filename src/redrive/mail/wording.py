@@ -27,6 +27,7 @@ _ADDRESS = re.compile(r"[^\s<>@,;:\"'()]{1,64}@[\w.-]{1,255}")
 _URL = re.compile(r"https?://[^\s<>\")]{1,300}")
 _IP_NUMBER = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
 _APOSTROPHE = re.compile("['`\u2019\u00b4]")
+_PLAIN_WORD = re.compile("[^\\W_]['\u2019\\w]{0,38}")
 _E_MAIL = re.compile(r"\be-mail")
 
 
@@ -79,18 +80,19 @@ def read_phrase(phrase: str) -> _Phrase:
 
 
 def _read_step(part: str, gap: bool) -> _Step:
-    exact, beginnings = set(), []
-    for choice in part.split("|"):
-        word = "".join(words(choice.removesuffix("*")))
-        if words(choice.removesuffix("*")) != [word] or "*" in choice[:-1] or word == _STOP:
-            raise ValueError(
-                f"{choice!r} is not a word: letters and digits, with * at its end for any ending"
-            )
-        if choice.endswith("*"):
-            beginnings.append(word)
-        else:
-            exact.add(word)
-    return _Step(frozenset(exact), tuple(beginnings), gap)
+    choices = part.split("|")
+    return _Step(
+        frozenset(_read_word(choice) for choice in choices if not choice.endswith("*")),
+        tuple(_read_word(choice[:-1]) for choice in choices if choice.endswith("*")),
+        gap,
+    )
+
+
+@cache
+def _read_word(word: str) -> str:
+    if not _PLAIN_WORD.fullmatch(word):
+        raise ValueError(f"{word!r} is not a word: letters and digits, with * at its end for any ending")
+    return plain(word)
 
 
 class Vocabulary:

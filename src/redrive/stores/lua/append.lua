@@ -1,12 +1,13 @@
 #!lua
 -- append: deduplicate and enqueue (P42, P47). Refused when memory is full, so that work can drain (P38).
--- Composed after: queue, placement, messages, history
+-- Composed after: queue, placement, messages, families, history
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew
--- ARGV 2...  five for each entry: group number (entries of a group stand together), id, digest of the
---            body, frame, packed progress
--- Returns    three for each entry: status (accepted, duplicate, conflict, withheld), id, state
+-- ARGV 2...  five for each entry: group number (entries of a group stand together), id, digest of what its
+--            dedupe key stands for, frame, packed progress
+-- Returns    { three for each entry: status (accepted, duplicate, conflict, withheld), id, state }; when a
+--            parent is unknown or has lost its body, nothing is written: { {}, id of its child }
 
 local FIELDS = 5
 
@@ -47,6 +48,20 @@ local function find_holder(entry, own)
   return id, digest, progress and progress.state or 'done'
 end
 
+-- The progress of a parent that this call writes itself, or that is in the store; the latter is read once.
+local stored_parents = {}
+
+local function parent_of(entry, own)
+  local id = entry.progress.parent
+  local fresh = own.ids[id] or staged.ids[id]
+  if not fresh and not stored_parents[id] then
+    stored_parents[id] = find_parent(id)
+  end
+  return fresh and fresh.progress or stored_parents[id]
+end
+
+local orphan = nil
+
 local function judge(entry, own)
   if own.ids[entry.id] or staged.ids[entry.id] then
     return { 'accepted', entry.id, 'waiting' }
@@ -61,6 +76,9 @@ local function judge(entry, own)
       return { digest == entry.digest and 'duplicate' or 'conflict', id, state }
     end
     own.fields[entry.field] = entry
+  end
+  if entry.progress.parent and not parent_of(entry, own) then
+    orphan = orphan or entry.id
   end
   own.ids[entry.id] = entry
   table.insert(own.order, entry)
@@ -101,9 +119,16 @@ local function judge_group(group)
   return answers
 end
 
+local parents = {}
+
 local function write(entry)
   local progress = entry.progress
   progress.sequence = next_sequence()
+  if progress.parent then
+    local parent = parent_of(entry, staged)
+    open_child(entry.id, progress, parent)
+    parents[progress.parent] = parent
+  end
   know_tenant(progress.tenant)
   redis.call('HSET', root .. ':m', entry.id, entry.frame)
   enter_waiting(entry.id, progress)
@@ -127,12 +152,19 @@ for _, group in ipairs(read_groups()) do
   end
 end
 
+if orphan then
+  return { {}, orphan }
+end
+
 local due = false
 for _, entry in ipairs(accepted) do
   due = write(entry) or due
+end
+for id, parent in pairs(parents) do
+  write_progress(id, parent)
 end
 place_touched()
 if due then
   hint()
 end
-return receipts
+return { receipts }

@@ -1,12 +1,13 @@
 #!lua
 -- bury: take in dead letters from elsewhere, as they are; known ids are skipped (P28).
--- Composed after: queue, placement, messages, history
+-- Composed after: queue, placement, messages, families, history
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew
 -- ARGV 2...  for each letter: id, digest of the body, frame, packed progress; number of failures, for each
 --            packed failure, digest of its traceback, traceback; number of re-drives, each packed
--- Returns    the ids taken in
+-- Returns    { the ids taken in }; when a parent is unknown or has lost its body, nothing is written:
+--            { {}, id of its child }
 
 local function read_list(index, width)
   local rows, number = {}, integer(index)
@@ -55,6 +56,11 @@ end
 local function bury(letter)
   local id, progress = letter.id, letter.progress
   progress.sequence = next_sequence()
+  if progress.parent then
+    local parent = read_progress(progress.parent)
+    open_child(id, progress, parent)
+    write_progress(progress.parent, parent)
+  end
   know_tenant(progress.tenant)
   redis.call('HSET', root .. ':m', id, letter.frame)
   for _, failure in ipairs(letter.failures) do
@@ -68,12 +74,30 @@ local function bury(letter)
   write_progress(id, progress)
 end
 
-local buried = {}
-for _, letter in ipairs(read_letters()) do
-  if redis.call('HEXISTS', root .. ':p', letter.id) == 0 then
-    bury(letter)
-    buried[#buried + 1] = letter.id
+-- The new ones in order, and the first of them that has no parent where it should have one.
+local function choose(letters)
+  local known, chosen, orphan = {}, {}, nil
+  for _, letter in ipairs(letters) do
+    if not known[letter.id] and redis.call('HEXISTS', root .. ':p', letter.id) == 0 then
+      local parent = letter.progress.parent
+      if parent and not known[parent] and not find_parent(parent) then
+        orphan = orphan or letter.id
+      end
+      known[letter.id] = true
+      chosen[#chosen + 1] = letter
+    end
   end
+  return chosen, orphan
+end
+
+local letters, orphan = choose(read_letters())
+if orphan then
+  return { {}, orphan }
+end
+local buried = {}
+for _, letter in ipairs(letters) do
+  bury(letter)
+  buried[#buried + 1] = letter.id
 end
 place_touched()
-return buried
+return { buried }

@@ -33,21 +33,27 @@ if rate_count > 0 then
   limit = math.min(limit, rate_count - window_used)
 end
 
-local function fits(progress)
-  return taken == 0 or taken_bytes + progress.size <= most_bytes
+-- A child comes with its parent's body.
+local function size_of(progress)
+  return progress.size + (progress.shared or 0)
 end
 
-local function hand_out(id, progress)
+local function fits(progress)
+  return taken == 0 or taken_bytes + size_of(progress) <= most_bytes
+end
+
+local function hand_out(id, progress, probe)
   leave_waiting(id, progress)
   progress.attempts, progress.charged, progress.lapse = progress.attempts + 1, true, nil
+  progress.probe = probe or nil
   hold(id, progress, token, taken)
   count(progress.tenant, 'in_flight', 1)
   count(progress.tenant, 'served', 1)
-  taken, taken_bytes = taken + 1, taken_bytes + progress.size
+  taken, taken_bytes = taken + 1, taken_bytes + size_of(progress)
 end
 
 -- Returns whether the message was handed out; if not, the claim is full.
-local function offer(member, tenant, track)
+local function offer(member, tenant, track, probe)
   local id = id_of(member)
   local sequence = tonumber(string.sub(member, 1, SEQUENCE_DIGITS))
   local progress = read_progress(id) or salvage_progress(id, tenant, track, sequence)
@@ -55,7 +61,7 @@ local function offer(member, tenant, track)
     full = true
     return false
   end
-  hand_out(id, progress)
+  hand_out(id, progress, probe)
   return true
 end
 
@@ -80,14 +86,13 @@ local function pick_track(due, last)
 end
 
 local function read_turn(tenant)
-  local lane = redis.call('HMGET', lane_key(tenant),
-    'weight', 'cap', 'in_flight', 'consecutive', 'last_track')
-  local turn = { consecutive = tonumber(lane[4] or 0), last_track = tonumber(lane[5] or 0) }
+  local lane, switches = redis.call('HMGET', lane_key(tenant), 'weight', 'consecutive', 'last_track'),
+    read_switches(tenant)
+  local turn = { consecutive = tonumber(lane[2] or 0), last_track = tonumber(lane[3] or 0) }
   turn.quantum = quantum * tonumber(lane[1] or 1)
   turn.most = math.max(0, turn.quantum - turn.consecutive)
-  if lane[2] then
-    turn.most = math.min(turn.most, tonumber(lane[2]) - tonumber(lane[3] or 0))
-  end
+  turn.most = math.min(turn.most, room_of(switches) or turn.most)
+  turn.probe = switches.state == 'held'
   return turn
 end
 
@@ -95,7 +100,7 @@ local function serve_turn(tenant, turn)
   local due = read_due(tenant, math.max(1, math.min(turn.most, limit - taken + 1)))
   for _ = 1, turn.most do
     local index = pick_track(due, turn.last_track)
-    if not index or not offer(due[index].members[due[index].next], tenant, TRACKS[index]) then
+    if not index or not offer(due[index].members[due[index].next], tenant, TRACKS[index], turn.probe) then
       return
     end
     due[index].next = due[index].next + 1
@@ -144,7 +149,8 @@ local function take_suspect()
   if not tenant or limit < 1 then
     return
   end
-  offer(redis.call('ZRANGE', lane_key(tenant) .. ':' .. SUSPECT, 0, 0)[1], tenant, SUSPECT)
+  local probe = read_switches(tenant).state == 'held'
+  offer(redis.call('ZRANGE', lane_key(tenant) .. ':' .. SUSPECT, 0, 0)[1], tenant, SUSPECT, probe)
   redis.call('HSET', lane_key(tenant), 'last_served_at', now)
   place_lane(tenant)
 end
@@ -206,8 +212,9 @@ local function hand_out_batch()
 end
 
 local paused = (redis.call('HGET', root, 'state') or 'running') ~= 'running'
-if redis.call('EXISTS', lease_key(token)) == 0 and not paused then
+local repeated = redis.call('EXISTS', lease_key(token)) == 1
+if not repeated and not paused then
   hand_out_batch()
 end
 local suspects = redis.call('ZCOUNT', root .. ':suspects', '-inf', now) > 0 and not paused
-return { now, suspects and 1 or 0, paused and -1 or find_next_at(), held(token) }
+return { now, suspects and 1 or 0, paused and -1 or find_next_at(), held(token, repeated) }

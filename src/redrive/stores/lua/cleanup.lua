@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
--- cleanup: remove a page of finished records and ended dedupe keys; never a dead or discarded letter.
--- Composed after: queue, placement, messages, history
+-- cleanup: remove a page of finished records and ended dedupe keys; never a dead or discarded letter, nor a
+-- parent with open children.
+-- Composed after: queue, placement, messages, families, history
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew
@@ -14,7 +15,7 @@ local removed = 0
 
 local function forget_all(ids)
   for _, id in ipairs(ids) do
-    forget(id)
+    forget(id, read_progress(id))
     removed = removed + 1
   end
 end

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- discard: dead to removed; the letter's content stays, its dedupe key is freed.
--- Composed after: queue, placement, messages, history
+-- Composed after: queue, placement, messages, families, history
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew    ARGV 2  actor

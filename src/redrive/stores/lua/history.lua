@@ -1,5 +1,5 @@
 -- history.lua: what is kept of a message beside its progress: failures, re-drives, its dedupe key, its
--- finished record. Composed after messages.lua.
+-- finished record. Composed after families.lua.
 
 local function record_failure(id, failure, digest, trace)
   if failure == '' then
@@ -96,13 +96,30 @@ local function drop_body(id)
   end
 end
 
-local function keep_finished(id, progress)
-  drop_body(id)
-  write_progress(id, progress)
-  redis.call('ZADD', root .. ':finished', now, id)
+-- What open children need stays as it is, until the last of them ends.
+local function lay_to_rest(id, progress)
+  if not has_body(progress) then
+    drop_body(id)
+    redis.call('ZADD', root .. ':finished', progress.finished_at, id)
+  end
 end
 
-local function forget(id)
+local function close_child(progress)
+  local parent = progress.parent and read_progress(progress.parent)
+  if parent and parent.children then
+    parent.children = parent.children > 1 and parent.children - 1 or nil
+    write_progress(progress.parent, parent)
+    lay_to_rest(progress.parent, parent)
+  end
+end
+
+local function keep_finished(id, progress)
+  write_progress(id, progress)
+  lay_to_rest(id, progress)
+end
+
+local function forget(id, progress)
+  forget_child(id, progress)
   forget_failures(id)
   redis.call('DEL', root .. ':r:' .. id)
   redis.call('HDEL', root .. ':m', id)
@@ -120,4 +137,5 @@ local function cancel_waiting(id, progress, move, actor)
   leave_waiting(id, progress)
   mark_removed(id, progress, move, actor)
   keep_finished(id, progress)
+  close_child(progress)
 end

@@ -100,6 +100,15 @@ local function leave_dead(id, progress)
   count(progress.tenant, 'dead', -1)
 end
 
+-- A finished message has lost its body, unless open children need it: they are not done, cancelled or purged.
+local function is_finished(progress)
+  return progress.state == 'done' or (progress.state == 'removed' and progress.move ~= 'discard')
+end
+
+local function has_body(progress)
+  return not is_finished(progress) or (progress.children or 0) > 0
+end
+
 local function next_sequence()
   return redis.call('HINCRBY', root, 'sequence', 1)
 end

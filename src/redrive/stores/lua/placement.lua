@@ -73,12 +73,33 @@ local function join_ring(tenant)
   redis.call('HSET', lane_key(tenant), 'consecutive', 0, 'last_round', current_round())
 end
 
-local function may_run(tenant)
-  local lane = redis.call('HMGET', lane_key(tenant), 'state', 'cap', 'in_flight')
-  if (lane[1] or 'running') ~= 'running' then
-    return false
+local function read_switches(tenant)
+  local lane = redis.call('HMGET', lane_key(tenant), 'state', 'cap', 'in_flight', 'probe_at')
+  return {
+    state = lane[1] or 'running', cap = tonumber(lane[2]),
+    in_flight = tonumber(lane[3] or 0), probe_at = tonumber(lane[4]),
+  }
+end
+
+-- core.lanes.effective_cap: nil is no limit.
+local function room_of(lane)
+  local cap = lane.cap
+  if lane.state == 'held' then
+    cap = 1
   end
-  return not lane[2] or tonumber(lane[3] or 0) < tonumber(lane[2])
+  return cap and cap - lane.in_flight
+end
+
+-- core.lanes.next_run_at, and nil when the lane has no room.
+local function next_run_at(lane, due_at)
+  local room = room_of(lane)
+  if not due_at or lane.state == 'paused' or (room and room < 1) then
+    return nil
+  end
+  if lane.state == 'held' then
+    return lane.probe_at and math.max(due_at, lane.probe_at)
+  end
+  return due_at
 end
 
 -- Returns whether the lane has newly joined the ring.
@@ -111,12 +132,20 @@ local function stand_suspects(tenant, due_at)
   return false
 end
 
+-- Suspects of a held lane wait, unless it has nothing else to probe with.
+local function next_suspect_at(tenant, lane, due_at)
+  if lane.state == 'held' and due_at then
+    return nil
+  end
+  return next_run_at(lane, head_due_at(tenant, SUSPECT))
+end
+
 -- Returns whether there is news for a waiting worker.
 local function place_lane(tenant)
   write_counters(tenant)
-  local runs = may_run(tenant)
-  local joined = stand(tenant, runs and next_due_at(tenant) or nil)
-  return stand_suspects(tenant, runs and head_due_at(tenant, SUSPECT) or nil) or joined
+  local lane, due_at = read_switches(tenant), next_due_at(tenant)
+  local joined = stand(tenant, next_run_at(lane, due_at))
+  return stand_suspects(tenant, next_suspect_at(tenant, lane, due_at)) or joined
 end
 
 local function place_touched()

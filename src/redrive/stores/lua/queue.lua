@@ -7,17 +7,18 @@
 --   (root)              hash    state, next_turn, round, round_ends, sequence, window_*, sums of the lanes
 --   :m                  hash    id -> frame (frozen message, see packing.py)
 --   :p                  hash    id -> progress, packed
---   :lane:T             hash    a tenant's state, weight, cap, counters
+--   :lane:T             hash    a tenant's state, weight, cap, counters; probe_at and held_reason of a hold
 --   :lane:T:TRACK       zset    its waiting messages by due_at; TRACK is main, bulk, redrive or suspect
 --   :tenants            zset    tenants by name
 --   :ring :timer        zset    lanes by turn number, by the instant they wake
---   :suspects           zset    lanes that may run and have suspects, by their earliest one
+--   :suspects           zset    lanes whose suspects may run, by when the earliest one may
 --   :untried :retried   zset    all waiting messages by due_at
 --   :expiry             zset    all waiting messages by expires_at
 --   :leases :lease:K    zset    tokens by deadline; the ids a token holds in hand-out order
 --   :dead               zset    dead letters, by member (died_at and id)
 --   :finished           zset    done and cancelled messages by when
 --   :f:ID :r:ID         list    failures and re-drives of a message
+--   :family:ID          zset    children of a message, in order of arrival
 --   :traces :trace_uses hash    digest -> traceback, digest -> how many failures point to it
 --   :dedupe             hash    tenant and key -> digest of the body and id
 --   :dedupe_ended       zset    keys of finished messages by when they end

@@ -11,7 +11,7 @@ local token, lease_ms, limit = ARGV[2], integer(3), integer(4)
 local taken = 0
 
 local function take_over(id, progress, lapse)
-  progress.lapse = lapse
+  progress.lapse, progress.probe = lapse, nil
   hold(id, progress, token, taken)
   taken = taken + 1
 end
@@ -53,7 +53,8 @@ local function sweep()
   end
 end
 
-if redis.call('EXISTS', lease_key(token)) == 0 then
+local repeated = redis.call('EXISTS', lease_key(token)) == 1
+if not repeated then
   sweep()
 end
-return held(token)
+return held(token, repeated)

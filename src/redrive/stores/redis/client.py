@@ -28,7 +28,7 @@ except ImportError as error:
 from redrive.stores.redis.errors import mask_url, translate
 from redrive.stores.redis.scripts import load_script
 
-FORMAT = 1
+FORMAT = 2
 COMMAND_TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
 HINT_GRACE_S = 5.0
@@ -199,6 +199,8 @@ class Client:
                 f"the data under prefix {self.prefix!r} has format {found}, written by a newer Redrive "
                 f"than this one (format {FORMAT}): upgrade this one"
             )
+        if found < FORMAT:
+            await self.command("SET", key, FORMAT)
 
 
 class Room(Protocol):

@@ -90,6 +90,8 @@ def _read_lane(queue: str, row: list[Any]) -> Lane:
         last_served_at,
         rounds,
         consecutive,
+        probe_at,
+        held_reason,
     ) = row
     return Lane(
         queue,
@@ -105,4 +107,6 @@ def _read_lane(queue: str, row: list[Any]) -> Lane:
         last_served_at if last_served_at >= 0 else None,
         rounds,
         consecutive,
+        probe_at if probe_at >= 0 else None,
+        held_reason.decode() if probe_at >= 0 else None,
     )

@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from redrive.core.errors import InvalidMessage
 from redrive.core.failure import clip
 from redrive.core.letters import Account, DeadLetter, LetterPage
 from redrive.core.ports import PAGE
 from redrive.stores.redis.accounts import StoredAccount, read_account
 from redrive.stores.redis.client import Argument, Client, whole_call
+from redrive.stores.redis.outbox import no_parent
 from redrive.stores.redis.packing import pack_letter
 
 _ACTOR_BYTES = 256
@@ -35,6 +37,14 @@ class RedisLedger:
         return None
 
     @whole_call
+    async def family(self, parent_id: str) -> list[Account]:
+        for queue in await self._client.queues():
+            rows: list[list[Any]] = await self._client.run("family", self._client.queue_key(queue), parent_id)
+            if rows:
+                return [read_account(queue, row).account() for row in rows]
+        return []
+
+    @whole_call
     async def letters(self, queue: str | None, *, after: str | None = None, limit: int = PAGE) -> LetterPage:
         queues = await self._client.queues() if queue is None else [queue]
         members: list[tuple[str, str]] = []
@@ -52,7 +62,10 @@ class RedisLedger:
         buried: set[str] = set()
         for queue, arguments in by_queue.items():
             await self._client.know_queue(queue)
-            buried |= await self._move("bury", queue, *arguments)
+            taken, *orphan = await self._client.run("bury", self._client.queue_key(queue), *arguments)
+            if orphan:
+                raise _refuse_orphan(letters, orphan[0].decode())
+            buried.update(one.decode() for one in taken)
         return buried
 
     async def redrive(
@@ -99,3 +112,8 @@ class RedisLedger:
                     found[letter.message.id] = letter
         ordered = (found.get(member[_DIED_AT_DIGITS:]) for member, _ in page)
         return tuple(letter for letter in ordered if letter is not None)
+
+
+def _refuse_orphan(letters: Sequence[DeadLetter], child_id: str) -> InvalidMessage:
+    child = next(letter.message for letter in letters if letter.message.id == child_id)
+    return InvalidMessage(no_parent(child))

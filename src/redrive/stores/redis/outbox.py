@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from redrive.core.errors import InvalidMessage
 from redrive.core.lifecycle import State
-from redrive.core.message import Entry
+from redrive.core.message import Entry, Message
 from redrive.core.ports import APPEND_BYTES, APPEND_MESSAGES, Receipt, Status
 from redrive.stores.redis.client import Argument, Client, whole_call
 from redrive.stores.redis.packing import pack_entry
@@ -28,7 +28,9 @@ class RedisOutbox:
             for entry in group:
                 arguments += [number, *pack_entry(entry)]
         await self._client.know_queue(queue)
-        answers = await self._client.run("append", self._client.queue_key(queue), *arguments)
+        answers, *orphan = await self._client.run("append", self._client.queue_key(queue), *arguments)
+        if orphan:
+            raise _refuse_orphan(groups, orphan[0].decode())
         receipts = iter(_read_receipts(answers))
         return [[next(receipts) for _ in group] for group in groups]
 
@@ -44,6 +46,24 @@ def _check_call(entries: Sequence[Entry]) -> str:
             f"{APPEND_MESSAGES} and {APPEND_BYTES} bytes, a larger one alone"
         )
     return queues.pop()
+
+
+def _refuse_orphan(groups: Sequence[Sequence[Entry]], child_id: str) -> InvalidMessage:
+    group, index = next(
+        (group, index)
+        for group in groups
+        for index, entry in enumerate(group)
+        if entry.message.id == child_id
+    )
+    return InvalidMessage(no_parent(group[index].message), index if len(group) > 1 else None)
+
+
+def no_parent(message: Message) -> str:
+    """Why a child cannot be taken in."""
+    return (
+        f"its parent {message.parent} is not in queue {message.queue}, or is finished and has lost its body: "
+        "append the parent first, and children only while it lives"
+    )
 
 
 def _read_receipts(answers: list[bytes]) -> list[Receipt]:

@@ -8,6 +8,7 @@ never an exception (P25).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import blake2b
 
 import msgspec
@@ -52,6 +53,8 @@ class StoredProgress(msgspec.Struct, frozen=True, omit_defaults=False):
     dedupe: str | None = None
     token: str | None = None
     lapse: Lapse | None = None
+    parent: str | None = None
+    probe: bool = False
     charged: bool = False
     damaged: bool = False
     reason: str | None = None
@@ -104,7 +107,7 @@ _redrives = msgspec.msgpack.Decoder(StoredRedriven)
 
 
 def digest(content: bytes) -> str:
-    """Thirty-two hex digits: whether two bodies, or two tracebacks, are the same."""
+    """Thirty-two hex digits: whether two bodies, digests of bodies, or tracebacks are the same."""
     return blake2b(content, digest_size=16).hexdigest()
 
 
@@ -143,15 +146,17 @@ def pack_progress(message: Message, progress: Progress, **more: str | int | None
         generation=progress.generation,
         operation=progress.operation,
         dedupe=message.dedupe,
+        parent=message.parent,
     )
     return _encoder.encode(msgspec.structs.replace(stored, **more) if more else stored)
 
 
 def pack_entry(entry: Entry) -> tuple[str, str, bytes, bytes]:
-    """Id, body digest, frame and progress of a message on its way in."""
+    """Id, digest of what its dedupe key stands for, frame and progress of a message on its way in."""
     message = entry.message
     progress = Progress(State.WAITING, entry.due_at, entry.expires_at)
-    return message.id, digest(message.body), pack_message(message), pack_progress(message, progress)
+    stands_for = digest(message.body if entry.digest is None else entry.digest)
+    return message.id, stands_for, pack_message(message), pack_progress(message, progress)
 
 
 def pack_failure(failure: Failure | None) -> tuple[bytes, str, bytes]:
@@ -208,7 +213,16 @@ def unpack_message(
     try:
         envelope, body = _open_frame(frame or b"")
     except (msgspec.DecodeError, ValueError) as error:
-        raw = Message(message_id, queue, stored.tenant, frame or b"", 0, stored.ttl_ms / 1000, stored.track)
+        raw = Message(
+            message_id,
+            queue,
+            stored.tenant,
+            frame or b"",
+            0,
+            stored.ttl_ms / 1000,
+            stored.track,
+            parent=stored.parent,
+        )
         return raw, f"the record of {message_id} cannot be decoded: {error}"
     tenant = envelope.tenant if stored.damaged else stored.tenant
     message = Message(
@@ -221,15 +235,33 @@ def unpack_message(
         envelope.track,
         envelope.dedupe,
         envelope.headers,
+        stored.parent,
     )
     return message, f"the progress of {message_id} cannot be decoded" if stored.damaged else None
 
 
-def unpack_delivery(lease: Lease, message_id: bytes, frame: bytes | None, packed: bytes | None) -> Delivery:
-    """One message of a claimed batch."""
+def unpack_delivery(
+    lease: Lease,
+    parents: Mapping[str, bytes | None],
+    message_id: bytes,
+    frame: bytes | None,
+    packed: bytes | None,
+) -> Delivery:
+    """One message of a claimed batch; `parents` are the bodies of the batch's parents."""
     stored = unpack_progress(packed)
     message, unreadable = unpack_message(message_id.decode(), lease.queue, frame, stored)
-    return Delivery(message, stored.progress(), lease, stored.lapse, unreadable)
+    parent_body = None if message.parent is None else parents.get(message.parent)
+    if message.parent is not None and parent_body is None:
+        unreadable = unreadable or f"the body of its parent {message.parent} is missing or cannot be decoded"
+    return Delivery(message, stored.progress(), lease, stored.lapse, unreadable, parent_body, stored.probe)
+
+
+def unpack_body(frame: bytes | None) -> bytes | None:
+    """The body alone; None when the frame is missing or damaged."""
+    try:
+        return _open_frame(frame or b"")[1]
+    except (msgspec.DecodeError, ValueError):
+        return None
 
 
 def unpack_failure(packed: bytes, traces: dict[bytes, bytes]) -> Failure:

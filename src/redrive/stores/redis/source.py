@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from typing import assert_never
+from typing import Any, assert_never
 
+from redrive.core.failure import REASON_LENGTH, clip
 from redrive.core.message import Delivery, Lease
 from redrive.core.ports import Claim, Claimed
 from redrive.core.settings import FinishedSettings
-from redrive.core.verdict import Bury, Complete, Release, RetryAt, Settlement
+from redrive.core.verdict import Bury, Complete, Hold, Release, RetryAt, Settlement
 from redrive.stores.redis.client import Argument, Client, whole_call
-from redrive.stores.redis.packing import pack_failure, unpack_delivery
+from redrive.stores.redis.packing import pack_failure, unpack_body, unpack_delivery
 
 
 class RedisSource:
@@ -86,11 +87,14 @@ def to_ms(seconds: float) -> int:
     return round(seconds * 1000)
 
 
-def read_batch(queue: str, token: str, batch: list[bytes]) -> list[Delivery]:
+def read_batch(queue: str, token: str, batch: list[Any]) -> list[Delivery]:
     """The deliveries that leases.held answered, in hand-out order."""
-    lease = Lease(queue, token, int(batch[0]))
-    rows = zip(batch[1::3], batch[2::3], batch[3::3], strict=True)
-    return [unpack_delivery(lease, *row) for row in rows]
+    until_at, parts, frames = batch
+    lease = Lease(queue, token, int(until_at))
+    ids = (parent.decode() for parent in frames[0::2])
+    parents = dict(zip(ids, map(unpack_body, frames[1::2]), strict=True))
+    rows = zip(parts[0::3], parts[1::3], parts[2::3], strict=True)
+    return [unpack_delivery(lease, parents, *row) for row in rows]
 
 
 def _pack_settlement(settlement: Settlement) -> list[Argument]:
@@ -105,4 +109,6 @@ def _pack_settlement(settlement: Settlement) -> list[Argument]:
             return [*head, "release", due_at, "", "", *pack_failure(lost)]
         case Bury(reason=reason, failure=failure):
             return [*head, "bury", 0, reason.value, failure.fingerprint, *pack_failure(failure)]
+        case Hold(probe_at=probe_at, reason=why):
+            return [*head, "hold", probe_at, clip(why, REASON_LENGTH), "", *pack_failure(None)]
     assert_never(verdict)

@@ -125,6 +125,9 @@ class SqliteStore:
     async def get(self, message_id: str) -> Account | None:
         return self._read(lambda db: ledger.get(db, message_id))
 
+    async def family(self, parent_id: str) -> list[Account]:
+        return self._read(lambda db: ledger.family(db, parent_id))
+
     async def letters(self, queue: str | None, *, after: str | None = None, limit: int = PAGE) -> LetterPage:
         return self._read(lambda db: ledger.letters(db, queue, after, limit))
 
@@ -198,7 +201,8 @@ class SqliteStore:
     def _peek(self, db: apsw.Connection, asked: Claim) -> Claimed | None:
         """The answer to a claim that finds nothing; None when it has to look properly."""
         self._workings().waiting.claiming(asked.queue)
-        now, seen = self.now(), claiming.peek(db, asked.queue)
+        now = self.now()
+        seen = claiming.peek(db, asked.queue, now)
         wanted = seen.has_suspect(now) if asked.alone else seen.has_work(now)
         if wanted or claiming.holds(db, asked.token):
             return None

@@ -10,15 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-import msgspec
-
 from redrive.core.errors import InvalidMessage
 from redrive.core.lifecycle import State
 from redrive.core.message import Entry
 from redrive.core.ports import APPEND_BYTES, APPEND_MESSAGES, Receipt, Status
 from redrive.stores.sqlite.connection import DIALECT
+from redrive.stores.sqlite.families import Parents, find_parents, open_children, shared_size
 from redrive.stores.sqlite.lanes import LaneBook
-from redrive.stores.sqlite.rows import encode_headers
+from redrive.stores.sqlite.rows import encode_headers, encode_list
 from redrive.stores.sqlite.writer import Step
 from redrive.stores.statements import load_sql
 
@@ -27,12 +26,14 @@ SQL = load_sql(DIALECT, "append")
 Key = tuple[str, str]
 Holder = tuple[str, bytes]
 
-_encode = msgspec.json.Encoder().encode
+
+def content_hash(content: bytes) -> bytes:
+    """What a dedupe key remembers: of a body, or of the digest that stands for it."""
+    return blake2b(content, digest_size=16).digest()
 
 
-def body_hash(body: bytes) -> bytes:
-    """What a dedupe key remembers of a body."""
-    return blake2b(body, digest_size=16).digest()
+def _hash_of(entry: Entry) -> bytes:
+    return content_hash(entry.message.body if entry.digest is None else entry.digest)
 
 
 def check_entries(groups: Sequence[Sequence[Entry]]) -> list[Entry]:
@@ -51,11 +52,12 @@ def check_entries(groups: Sequence[Sequence[Entry]]) -> list[Entry]:
 
 @dataclass(slots=True)
 class _Judge:
-    """What is known while entries are judged: ids with their state, keys with their holder."""
+    """What is known while entries are judged: ids with their state, keys with their holder, parents."""
 
     step: Step
     book: LaneBook
     states: dict[str, State]
+    parents: Parents
     keys: dict[Key, Holder | None] = field(default_factory=dict)
 
     def holder(self, key: Key) -> Holder | None:
@@ -78,13 +80,14 @@ def append(step: Step, groups: Sequence[Sequence[Entry]], entries: Sequence[Entr
     """The step of `Outbox.append`; `entries` are those of all groups."""
     book = LaneBook.named(step, entries[0].message.queue)
     book.read_ahead(tenants=(entry.message.tenant for entry in entries))
-    wanted = _encode([entry.message.id for entry in entries]).decode()
+    wanted = encode_list([entry.message.id for entry in entries])
     states = {row[0]: State(row[1]) for row in step.db.execute(SQL["known"], (wanted,))}
-    judge = _Judge(step, book, states)
+    parents = find_parents(step.db, book.queue.queue, (entry.message for entry in entries))
+    judge = _Judge(step, book, states, parents)
     accepted: list[Entry] = []
     receipts = [_judge_group(judge, group, accepted) for group in groups]
     if accepted:
-        _write(step, book, accepted)
+        _write(step, book, accepted, parents)
         book.close()
     return receipts
 
@@ -93,8 +96,8 @@ def _judge_group(judge: _Judge, group: Sequence[Entry], accepted: list[Entry]) -
     taken: list[Entry] = []
     receipts: list[Receipt] = []
     conflict = False
-    for entry in group:
-        receipt = _judge_entry(judge, entry, taken)
+    for index, entry in enumerate(group):
+        receipt = _judge_entry(judge, entry, taken, index if len(group) > 1 else None)
         conflict = conflict or receipt.status is Status.CONFLICT
         receipts.append(receipt)
     if not conflict:
@@ -102,6 +105,8 @@ def _judge_group(judge: _Judge, group: Sequence[Entry], accepted: list[Entry]) -
         return receipts
     for entry in taken:
         del judge.states[entry.message.id]
+        if entry.message.id in judge.parents:
+            judge.parents[entry.message.id] = None
         if entry.message.dedupe is not None:
             judge.keys[entry.message.tenant, entry.message.dedupe] = None
     return [
@@ -112,24 +117,28 @@ def _judge_group(judge: _Judge, group: Sequence[Entry], accepted: list[Entry]) -
     ]
 
 
-def _judge_entry(judge: _Judge, entry: Entry, taken: list[Entry]) -> Receipt:
+def _judge_entry(judge: _Judge, entry: Entry, taken: list[Entry], index: int | None) -> Receipt:
     message = entry.message
     known = judge.states.get(message.id)
     if known is not None:
         return Receipt(message.id, known, Status.ACCEPTED)
     if message.dedupe is not None:
-        key, fresh = (message.tenant, message.dedupe), body_hash(message.body)
+        key, fresh = (message.tenant, message.dedupe), _hash_of(entry)
         holder = judge.holder(key)
         if holder is not None:
             status = Status.DUPLICATE if holder[1] == fresh else Status.CONFLICT
             return Receipt(holder[0], judge.state(holder[0]), status)
         judge.keys[key] = (message.id, fresh)
+    if judge.parents:
+        shared_size(judge.parents, message, index)
+        if message.id in judge.parents:
+            judge.parents[message.id] = len(message.body)
     judge.states[message.id] = State.WAITING
     taken.append(entry)
     return Receipt(message.id, State.WAITING, Status.ACCEPTED)
 
 
-def _write(step: Step, book: LaneBook, accepted: Sequence[Entry]) -> None:
+def _write(step: Step, book: LaneBook, accepted: Sequence[Entry], parents: Parents) -> None:
     queue, first = book.queue.queue, 1 + step.db.execute(SQL["last_seq"]).get
     messages, bodies, keys = [], [], []
     for seq, entry in enumerate(accepted, first):
@@ -145,15 +154,18 @@ def _write(step: Step, book: LaneBook, accepted: Sequence[Entry]) -> None:
                 track,
                 entry.due_at,
                 entry.expires_at,
-                len(body),
+                len(body) + shared_size(parents, message) if parents else len(body),
                 message.enqueued_at,
                 message.ttl_s,
                 dedupe,
+                message.parent,
             )
         )
         bodies.append((seq, encode_headers(message.headers), body))
         if dedupe is not None:
-            keys.append((lane.lane, dedupe, message.id, body_hash(body)))
+            keys.append((lane.lane, dedupe, message.id, _hash_of(entry)))
     step.db.executemany(SQL["add_message"], messages)
     step.db.executemany(SQL["add_body"], bodies)
     step.db.executemany(SQL["take_key"], keys)
+    if parents:
+        open_children(step.db, (entry.message for entry in accepted))

@@ -19,9 +19,9 @@ from redrive.stores.sqlite.turn_lock import TurnLock
 
 _log = logging.getLogger("redrive.stores.sqlite")
 
-_WORTH_PAGES = 2_000
+_WORTH_PAGES = 4_000
 _LONG_PAGES = 16_384
-_REST_S = 0.1
+_REST_S = 0.25
 _PATIENCE_S = 5.0
 
 
@@ -65,12 +65,15 @@ class Checkpointer:
 
 
 def checkpoint(connection: apsw.Connection, lock: TurnLock) -> None:
-    """Copy what can be copied; when the log is long, take the turn and start it anew."""
+    """Copy what can be copied; when the log is long, take the turn and start it anew.
+
+    The log's file keeps its length: writing over it syncs twice as fast as making it longer.
+    """
     pages, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
     if pages < _LONG_PAGES or not lock.take(_PATIENCE_S):
         return
     try:
-        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
     finally:
         lock.release()
 

@@ -8,7 +8,7 @@ lanes that may not run.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import apsw
@@ -18,9 +18,10 @@ from redrive.core.limits import reserve
 from redrive.core.message import Delivery, Lease
 from redrive.core.ports import Claim, Claimed
 from redrive.stores.sqlite.connection import DIALECT
-from redrive.stores.sqlite.lanes import LaneBook, LaneRow, find_queue
+from redrive.stores.sqlite.lane_row import LaneRow
+from redrive.stores.sqlite.lanes import LaneBook, find_queue
 from redrive.stores.sqlite.ready import Line, Ready
-from redrive.stores.sqlite.rows import encode_numbers, read_deliveries
+from redrive.stores.sqlite.rows import decode_numbers, encode_list, read_deliveries
 from redrive.stores.sqlite.writer import Step
 from redrive.stores.statements import load_sql
 
@@ -51,9 +52,9 @@ class Peek:
         return min((at for at in (self.wake_at, later) if at is not None), default=None)
 
 
-def peek(db: apsw.Connection, queue: str) -> Peek:
+def peek(db: apsw.Connection, queue: str, now: int) -> Peek:
     """What a claim would find; nothing in a queue that is paused or unknown."""
-    row = db.execute(SQL["peek"], (queue,)).fetchone()
+    row = db.execute(SQL["peek"], (queue, now)).fetchone()
     if row is None or row[0] != LaneState.RUNNING:
         return Peek()
     return Peek(row[1] is not None, row[2], row[3])
@@ -69,10 +70,10 @@ def held(db: apsw.Connection, token: str) -> list[Delivery] | None:
     row = db.execute(SQL["lease"], (token,)).fetchone()
     if row is None:
         return None
-    number, until_at, seqs, queue = row
+    number, until_at, seqs, probes, queue = row
     rows: list[Any] = db.execute(SQL["held"], (seqs, number)).fetchall()
     tenants = {row[2]: db.execute(SQL["tenant"], (row[2],)).get for row in rows}
-    return read_deliveries(db, rows, Lease(queue, token, until_at), tenants)
+    return read_deliveries(db, rows, Lease(queue, token, until_at), tenants, decode_numbers(probes))
 
 
 def claim(step: Step, asked: Claim) -> Claimed:
@@ -88,35 +89,48 @@ def claim(step: Step, asked: Claim) -> Claimed:
     if asked.rate is not None:
         reserved = reserve(asked.rate, queue.window, step.now, asked.limit)
         limit, again_at = reserved.granted, reserved.next_at
-    seqs = _choose_suspect(step, book) if asked.alone else _choose(step, book, asked, limit)
-    seqs = seqs[:limit]
+    chosen = _choose_suspect(step, book, limit) if asked.alone else _choose(step, book, asked, limit)
     if asked.rate is not None:
-        reserved = reserve(asked.rate, queue.window, step.now, len(seqs))
+        reserved = reserve(asked.rate, queue.window, step.now, len(chosen.seqs))
         queue.window, again_at = reserved.window, reserved.next_at
-    deliveries = _hand_out(step, book, asked, seqs)
+    deliveries = _hand_out(step, book, asked, chosen)
     book.close()
     return _answer(step, asked, deliveries, again_at)
 
 
 def _answer(step: Step, asked: Claim, deliveries: Sequence[Delivery], again_at: int | None) -> Claimed:
-    seen = peek(step.db, asked.queue)
+    seen = peek(step.db, asked.queue, step.now)
     next_at = seen.next_at(step.now)
     if again_at is not None and next_at is not None:
         next_at = max(next_at, again_at)
     return Claimed(tuple(deliveries), seen.has_suspect(step.now), next_at)
 
 
-def _choose_suspect(step: Step, book: LaneBook) -> list[int]:
-    row = step.db.execute(SQL["next_suspect"], (book.queue.queue,)).fetchone()
-    if row is None or row[2] > step.now:
-        return []
-    lane = book.lane(row[1])
-    lane.suspects -= 1
-    _serve(step, lane, 1)
-    return [row[0]]
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """What a claim hands out, by number and in order; `probes` are those of held lanes."""
+
+    seqs: list[int] = field(default_factory=list)
+    probes: list[int] = field(default_factory=list)
+
+    def add(self, seq: int, lane: LaneRow) -> None:
+        self.seqs.append(seq)
+        if lane.state is LaneState.HELD:
+            self.probes.append(seq)
 
 
-def _choose(step: Step, book: LaneBook, asked: Claim, limit: int) -> list[int]:
+def _choose_suspect(step: Step, book: LaneBook, limit: int) -> _Chosen:
+    chosen = _Chosen()
+    row = step.db.execute(SQL["next_suspect"], (book.queue.queue, step.now)).fetchone()
+    if limit > 0 and row is not None and row[2] <= step.now:
+        lane = book.lane(row[1])
+        lane.suspects -= 1
+        _serve(step, lane, 1)
+        chosen.add(row[0], lane)
+    return chosen
+
+
+def _choose(step: Step, book: LaneBook, asked: Claim, limit: int) -> _Chosen:
     """Due messages in hand-out order; the lanes they come from are changed to what they are afterwards."""
     for lane in book.read("timers", step.now, _WAKE):
         book.join_ring(lane)
@@ -129,13 +143,15 @@ def _choose(step: Step, book: LaneBook, asked: Claim, limit: int) -> list[int]:
         share *= -(-limit // sum(asked.quantum * lane.weight for lane in lanes))
     turns = [_turn(step, lane, asked.quantum, share) for lane in lanes]
     taken = take_turns(turns, book.queue.ring, _Room(limit, asked.max_bytes), whole=whole)
+    chosen = _Chosen()
     for ready in taken:
         lane = book.lane(ready.lane)
         lane.waiting[ready.track] -= 1
         lane.last_track = ready.track
+        chosen.add(ready.seq, lane)
     for turn, lane in zip(turns, lanes, strict=True):
         _end_turn(step, lane, turn)
-    return [ready.seq for ready in taken]
+    return chosen
 
 
 def _turn(step: Step, lane: LaneRow, quantum: int, share: int) -> Turn[Ready]:
@@ -159,19 +175,21 @@ def _serve(step: Step, lane: LaneRow, count: int) -> None:
     lane.last_served_at = step.now
 
 
-def _hand_out(step: Step, book: LaneBook, asked: Claim, seqs: Sequence[int]) -> list[Delivery]:
+def _hand_out(step: Step, book: LaneBook, asked: Claim, chosen: _Chosen) -> list[Delivery]:
+    seqs, probes = chosen.seqs, chosen.probes
     if not seqs:
         return []
     lease = Lease(asked.queue, asked.token, step.now + round(asked.lease_s * 1000))
-    numbers = encode_numbers(seqs)
-    number = add_lease(step, book.queue.queue, lease, seqs)
+    numbers = encode_list(seqs)
+    number = add_lease(step, book.queue.queue, lease, seqs, probes)
     rows = {row[0]: row for row in step.db.execute(SQL["take"], (numbers, number))}
-    return read_deliveries(step.db, [rows[seq] for seq in seqs], lease, book.tenants())
+    return read_deliveries(step.db, [rows[seq] for seq in seqs], lease, book.tenants(), probes)
 
 
-def add_lease(step: Step, queue: int, lease: Lease, seqs: Sequence[int]) -> int:
+def add_lease(step: Step, queue: int, lease: Lease, seqs: Sequence[int], probes: Sequence[int] = ()) -> int:
     """One lease row for a whole batch; its number goes into each message."""
-    step.db.execute(SQL["add_lease"], (lease.token, queue, lease.until_at, len(seqs), encode_numbers(seqs)))
+    numbers = encode_list(seqs), encode_list(probes) if probes else None
+    step.db.execute(SQL["add_lease"], (lease.token, queue, lease.until_at, len(seqs), *numbers))
     return step.db.last_insert_rowid()
 
 

@@ -10,8 +10,9 @@ from redrive.core.errors import ConfigurationError
 from redrive.core.lanes import Lane, LaneChange, LaneState
 from redrive.core.ports import QueueCounts
 from redrive.stores.sqlite.connection import DIALECT
+from redrive.stores.sqlite.lane_row import read_lane
 from redrive.stores.sqlite.lanes import SQL as LANES
-from redrive.stores.sqlite.lanes import LaneBook, find_queue, read_lane
+from redrive.stores.sqlite.lanes import LaneBook, find_queue
 from redrive.stores.sqlite.ledger import snapshot
 from redrive.stores.sqlite.writer import Step
 from redrive.stores.statements import load_sql
@@ -79,14 +80,13 @@ def set_lane(step: Step, queue: str, tenant: str, change: LaneChange) -> Lane:
         raise ConfigurationError(f"cap is {change.cap}: at least 1, or 0 for none")
     book = LaneBook.named(step, queue)
     lane = book.tenant(tenant)
-    lane.state = change.state or lane.state
+    if change.state is not None:
+        lane.switch(change.state)
     lane.weight = change.weight or lane.weight
     if change.cap is not None:
         lane.cap = change.cap or None
-    step.db.execute(LANES["write_switches"], (lane.state, lane.weight, lane.cap, lane.lane))
+    lane.switched = True
     book.close()
-    if lane.suspects and lane.may_run():
-        step.due.add(queue)
     return lane.noun(queue, book.queue.ring.round)
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import apsw
 import msgspec
 
-from redrive.core.lanes import Lane, LaneState, Place, Ring, place
+from redrive.core.lanes import LaneState, Place, Ring, next_run_at, place
 from redrive.core.limits import Window
 from redrive.stores.sqlite.connection import DIALECT
+from redrive.stores.sqlite.lane_row import LaneRow, read_lane
 from redrive.stores.sqlite.writer import Step
 from redrive.stores.statements import load_sql
 
@@ -34,94 +34,6 @@ class QueueRow:
     state: LaneState
     ring: Ring
     window: Window
-
-
-@dataclass(slots=True)
-class LaneRow:
-    """A lane's row. `waiting` counts its messages by track, suspects left out."""
-
-    lane: int
-    tenant: str
-    state: LaneState
-    weight: int
-    cap: int | None
-    turn: int | None
-    wake_at: int | None
-    waiting: dict[str, int]
-    suspects: int
-    in_flight: int
-    dead: int
-    done: int
-    served: int
-    last_served_at: int | None
-    last_round: int
-    consecutive: int
-    last_track: str | None
-    came_due_at: int | None = None
-    was_idle: bool = False
-    was_at: tuple[int | None, int | None] = (None, None)
-
-    def count(self) -> int:
-        """How many wait, suspects left out."""
-        return sum(self.waiting.values())
-
-    def may_run(self) -> bool:
-        return self.state is LaneState.RUNNING and (self.cap is None or self.in_flight < self.cap)
-
-    def add(self, track: str, due_at: int) -> None:
-        """A message came to wait."""
-        self.waiting[track] += 1
-        self.comes_due(due_at)
-
-    def leave(self, track: str, *, suspect: bool) -> None:
-        """A message waits no longer."""
-        if suspect:
-            self.suspects -= 1
-        else:
-            self.waiting[track] -= 1
-
-    def comes_due(self, due_at: int) -> None:
-        """Work is due at an instant that may be earlier than what was known."""
-        if self.came_due_at is None or due_at < self.came_due_at:
-            self.came_due_at = due_at
-
-    def noun(self, queue: str, round_: int) -> Lane:
-        """The lane as the pages read it."""
-        waits_its_turn = self.turn is not None or (self.wake_at is None and self.count() > 0)
-        return Lane(
-            queue=queue,
-            tenant=self.tenant,
-            state=self.state,
-            weight=self.weight,
-            cap=self.cap,
-            waiting=self.count() + self.suspects,
-            in_flight=self.in_flight,
-            dead=self.dead,
-            done=self.done,
-            served=self.served,
-            last_served_at=self.last_served_at,
-            rounds_waited=max(0, round_ - self.last_round) if waits_its_turn else 0,
-            consecutive=self.consecutive,
-        )
-
-
-def read_lane(row: Any) -> LaneRow:
-    """A row of `lane`, `ring` or `timers`."""
-    lane, tenant, state, weight, cap, turn, wake_at, main, bulk, redrive, *rest = row
-    found = LaneRow(
-        lane,
-        tenant,
-        LaneState(state),
-        weight,
-        cap,
-        turn,
-        wake_at,
-        {"main": main, "bulk": bulk, "redrive": redrive},
-        *rest,
-    )
-    found.was_idle = found.count() == 0
-    found.was_at = (found.turn, found.wake_at)
-    return found
 
 
 def find_queue(db: apsw.Connection, name: str) -> QueueRow | None:
@@ -212,6 +124,7 @@ class LaneBook:
         for lane in self._lanes.values():
             self._place(lane)
         self.write_places()
+        self._write_switches()
         self._step.db.executemany(SQL["write_counters"], _counters(self._lanes.values()))
         ring, window = self.queue.ring, self.queue.window
         self._step.db.execute(
@@ -237,6 +150,17 @@ class LaneBook:
                 lane.was_at = at
         self._step.db.executemany(SQL["write_place"], moved)
 
+    def _write_switches(self) -> None:
+        switched = [lane for lane in self._lanes.values() if lane.switched]
+        for lane in switched:
+            if lane.suspects and lane.may_run():
+                self._step.due.add(self.queue.name)
+        rows = [
+            (lane.state, lane.weight, lane.cap, lane.probe_at, lane.held_reason, lane.lane)
+            for lane in switched
+        ]
+        self._step.db.executemany(SQL["write_switches"], rows)
+
     def tenants(self) -> dict[int, str]:
         """The tenants of the lanes in the book."""
         return {lane.lane: lane.tenant for lane in self._lanes.values()}
@@ -248,7 +172,7 @@ class LaneBook:
     def _place(self, lane: LaneRow) -> None:
         if lane.was_idle and lane.came_due_at is not None:
             lane.last_round = self.queue.ring.round
-        if not lane.may_run() or lane.count() == 0:
+        if lane.count() == 0 or not (lane.may_run() or lane.may_probe()):
             lane.turn = lane.wake_at = None
         elif lane.turn is None:
             self._place_outside(lane)
@@ -258,10 +182,11 @@ class LaneBook:
             due_at = self.next_due_at(lane)
         else:
             due_at = min((at for at in (lane.wake_at, lane.came_due_at) if at is not None), default=None)
-        if place(lane.state, lane.in_flight, lane.cap, due_at, self._step.now) is Place.RING:
+        where = place(lane.state, lane.in_flight, lane.cap, due_at, self._step.now, lane.probe_at)
+        if where is Place.RING:
             self.join_ring(lane)
         else:
-            lane.wake_at = due_at
+            lane.wake_at = next_run_at(lane.state, due_at, lane.probe_at)
 
 
 def _counters(lanes: Iterable[LaneRow]) -> list[tuple[int | str | None, ...]]:

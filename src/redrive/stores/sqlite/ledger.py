@@ -39,21 +39,13 @@ def get(db: apsw.Connection, message_id: str) -> Account | None:
     """The work of `Ledger.get`."""
     with snapshot(db):
         row = db.execute(SQL["message"], (message_id,)).fetchone()
-        if row is None:
-            return None
-        seq, message, progress = _nouns(row)
-        until_at, reason, died_at, _, finished_at, move, actor = row[17:]
-        return Account(
-            message,
-            progress,
-            read_failures(db, seq),
-            read_redrives(db, seq),
-            until_at,
-            None if reason is None else Reason(reason),
-            died_at,
-            finished_at,
-            None if move is None else Removal(finished_at, Move(move), actor),
-        )
+        return None if row is None else _account(db, row)
+
+
+def family(db: apsw.Connection, parent_id: str) -> list[Account]:
+    """The work of `Ledger.family`."""
+    with snapshot(db):
+        return [_account(db, row) for row in db.execute(SQL["family"], (parent_id,)).fetchall()]
 
 
 def letters(db: apsw.Connection, queue: str | None, after: str | None, limit: int) -> LetterPage:
@@ -68,6 +60,22 @@ def letters(db: apsw.Connection, queue: str | None, after: str | None, limit: in
         found = tuple(_letter(db, row) for row in rows)
     cursor = f"{rows[-1][19]}.{rows[-1][0]}" if len(rows) == limit and rows else None
     return LetterPage(found, cursor)
+
+
+def _account(db: apsw.Connection, row: tuple[Any, ...]) -> Account:
+    seq, message, progress = _nouns(row)
+    until_at, reason, died_at, _, finished_at, move, actor, _ = row[17:]
+    return Account(
+        message,
+        progress,
+        read_failures(db, seq),
+        read_redrives(db, seq),
+        until_at,
+        None if reason is None else Reason(reason),
+        died_at,
+        finished_at,
+        None if move is None else Removal(finished_at, Move(move), actor),
+    )
 
 
 def _letter(db: apsw.Connection, row: tuple[Any, ...]) -> DeadLetter:
@@ -89,7 +97,7 @@ def _nouns(row: tuple[Any, ...]) -> tuple[int, Message, Progress]:
     headers, body, _ = decode_body(rest[6], rest[7])
     return (
         seq,
-        Message(message_id, queue, tenant, body, enqueued_at, ttl_s, TRACKS[track], dedupe, headers),
+        Message(message_id, queue, tenant, body, enqueued_at, ttl_s, TRACKS[track], dedupe, headers, row[-1]),
         Progress(State(state), *rest[:6]),
     )
 

@@ -1,7 +1,7 @@
 """What people do to single messages: redrive, discard, cancel, purge, run now, and taking in dead letters.
 
 Every move is compare-and-set; the ids that moved are returned. A discarded letter keeps its content, a
-cancelled message loses its body; both free their dedupe key.
+cancelled message loses its body unless open children need it; both free their dedupe key.
 """
 
 from __future__ import annotations
@@ -11,9 +11,16 @@ from typing import Any
 
 from redrive.core.letters import DeadLetter, RedriveResult
 from redrive.core.lifecycle import Move
-from redrive.stores.sqlite.append import body_hash
+from redrive.stores.sqlite.append import content_hash
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.failures import add_failures
+from redrive.stores.sqlite.families import (
+    close_children,
+    find_parents,
+    open_children,
+    remove_bodies,
+    shared_size,
+)
 from redrive.stores.sqlite.lanes import LaneBook, find_queue
 from redrive.stores.sqlite.rows import encode_headers
 from redrive.stores.sqlite.writer import Step
@@ -67,9 +74,10 @@ def cancel(step: Step, queue: str, ids: Sequence[str], actor: str, move: Move = 
         return set()
     bindings = [(each, book.queue.queue, move, actor, step.now) for each in ids]
     rows: list[Any] = step.db.executemany(SQL["remove"], bindings).fetchall()
-    for _, _, number, track, crashes, _, _ in rows:
+    for _, _, number, track, crashes, *_ in rows:
         book.lane(number).leave(track, suspect=crashes > 0)
-    step.db.executemany(SETTLE["remove_body"], [(row[0],) for row in rows])
+    remove_bodies(step.db, ((row[0], row[8]) for row in rows))
+    close_children(step.db, (row[7] for row in rows))
     step.db.executemany(
         SETTLE["redrive_result"], [(row[0], row[5], RedriveResult.REMOVED) for row in rows if row[5] > 0]
     )
@@ -124,6 +132,7 @@ def bury(step: Step, letters: Sequence[DeadLetter]) -> set[str]:
 
 def _take_in(step: Step, book: LaneBook, seq: int, letter: DeadLetter) -> None:
     message, progress = letter.message, letter.progress
+    parents = find_parents(step.db, book.queue.queue, [message])
     lane = book.tenant(message.tenant)
     lane.dead += 1
     step.db.execute(
@@ -139,7 +148,7 @@ def _take_in(step: Step, book: LaneBook, seq: int, letter: DeadLetter) -> None:
             progress.attempts,
             progress.crashes,
             progress.generation,
-            len(message.body),
+            len(message.body) + shared_size(parents, message),
             message.enqueued_at,
             message.ttl_s,
             message.dedupe,
@@ -147,11 +156,13 @@ def _take_in(step: Step, book: LaneBook, seq: int, letter: DeadLetter) -> None:
             letter.died_at,
             letter.reason,
             letter.fingerprint,
+            message.parent,
         ),
     )
+    open_children(step.db, [message])
     step.db.execute(APPEND["add_body"], (seq, encode_headers(message.headers), message.body))
     if message.dedupe is not None:
-        key = (lane.lane, message.dedupe, message.id, body_hash(message.body))
+        key = (lane.lane, message.dedupe, message.id, content_hash(message.body))
         step.db.execute(SQL["take_free_key"], key)
     add_failures(step.db, [(seq, failure) for failure in letter.failures])
     step.db.executemany(

@@ -10,7 +10,7 @@ from collections import deque
 from typing import NamedTuple
 
 from redrive.stores.sqlite.connection import DIALECT
-from redrive.stores.sqlite.lanes import LaneRow
+from redrive.stores.sqlite.lane_row import LaneRow
 from redrive.stores.sqlite.writer import Step
 from redrive.stores.statements import load_sql
 
@@ -33,7 +33,7 @@ class Line(deque[Ready]):
 
     def __init__(self, step: Step, lane: LaneRow, share: int) -> None:
         super().__init__()
-        self._left = None if lane.cap is None else lane.cap - lane.in_flight
+        self._left = lane.room()
         names = list(lane.waiting)
         after = names.index(lane.last_track) + 1 if lane.last_track in names else 0
         self._sources = [

@@ -1,7 +1,8 @@
 """Room kept aside so that settling goes on when the disk is full (P56).
 
 A file of 16 MiB stands beside the database. When a claim or settle finds no room, the file is emptied and the
-call repeated; until it can be made again, new messages are refused. Whoever has room makes it again.
+call repeated; until it can be made again, new messages are refused. They are also refused while the disk has
+less room than the log would need to be moved into the file: after that no reserve could help.
 Known weakness: another program may take the freed room first.
 """
 
@@ -13,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 _SIZE = 16 * 1024 * 1024
+_MARGIN = 4 * 1024 * 1024
+_PLENTY = 1024 * 1024 * 1024
 _LOOK_S = 1.0
 
 
@@ -21,6 +24,7 @@ class Reserve:
 
     def __init__(self, path: Path) -> None:
         self._path = path.with_name(path.name + "-reserve")
+        self._database = path
         self._whole = False
         self._looked = float("-inf")
 
@@ -28,6 +32,20 @@ class Reserve:
     def whole(self) -> bool:
         """Whether the reserve stood when it was last looked at."""
         return self._whole
+
+    def tight(self, pages: Callable[[], tuple[int, int, int]]) -> bool:
+        """Whether the log, moved into the file, could fill the disk.
+
+        `pages` answers with how many the file will have, how many of them are empty, and the bytes of one;
+        it is asked only where room is short at all. Empty pages are room for new work.
+        """
+        disk = os.statvfs(self._path.parent)
+        free = disk.f_bavail * disk.f_frsize
+        if free >= _PLENTY:
+            return False
+        total, empty, page_bytes = pages()
+        wanted = max(total * page_bytes, (total - empty) * page_bytes + _MARGIN)
+        return free < wanted - self._database.stat().st_size
 
     def look(self, make_room: Callable[[], None]) -> None:
         """At most once a second: make the reserve where it is missing, after `make_room` where need be."""

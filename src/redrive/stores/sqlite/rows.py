@@ -3,7 +3,8 @@ bytes, and spoils nothing beside it (P25)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import apsw
@@ -17,10 +18,12 @@ from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.statements import load_sql
 
 CLAIM = load_sql(DIALECT, "claim")
+FAMILIES = load_sql(DIALECT, "families")
 FAILURES = load_sql(DIALECT, "failures")
 
 TRACKS = {track.value: track for track in Track}
 _decode_headers = msgspec.json.Decoder(dict[str, str]).decode
+_decode_numbers = msgspec.json.Decoder(list[int]).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -43,25 +46,56 @@ def decode_body(headers: Any, body: Any) -> tuple[Mapping[str, str], bytes, str 
 
 
 def read_deliveries(
-    db: apsw.Connection, rows: Sequence[tuple[Any, ...]], lease: Lease, tenants: Mapping[int, str]
+    db: apsw.Connection,
+    rows: Sequence[tuple[Any, ...]],
+    lease: Lease,
+    tenants: Mapping[int, str],
+    probes: Collection[int] = (),
 ) -> list[Delivery]:
     """Deliveries of rows as `take` and `held` return them, in their order."""
-    seqs = encode_numbers([row[0] for row in rows])
+    seqs = encode_list([row[0] for row in rows])
     contents = {seq: (headers, body) for seq, headers, body in db.execute(CLAIM["bodies"], (seqs,))}
-    return [_delivery(row, contents.get(row[0], (None, None)), lease, tenants[row[2]]) for row in rows]
+    found = [_delivery(row, contents.get(row[0], (None, None)), lease, tenants[row[2]]) for row in rows]
+    if probes:
+        found = [replace(one, probe=row[0] in probes) for one, row in zip(found, rows, strict=True)]
+    return _with_parents(db, found) if any(row[14] is not None for row in rows) else found
 
 
-def encode_numbers(numbers: Sequence[int]) -> str:
-    """Numbers as one argument of a statement, and as a lease keeps them: JSON."""
-    return _encode(numbers).decode()
+def _with_parents(db: apsw.Connection, deliveries: Sequence[Delivery]) -> list[Delivery]:
+    """The same with the bodies of their parents, each read once."""
+    wanted = {one.message.parent for one in deliveries if one.message.parent is not None}
+    bodies: dict[str | None, Any] = dict(db.execute(FAMILIES["parent_bodies"], (encode_list(list(wanted)),)))
+    return [_with_parent(one, bodies.get(one.message.parent)) for one in deliveries]
+
+
+def _with_parent(delivery: Delivery, body: Any) -> Delivery:
+    parent = delivery.message.parent
+    if parent is None:
+        return delivery
+    if isinstance(body, bytes):
+        return replace(delivery, parent_body=body)
+    why = f"the body of its parent {parent} is missing or is not bytes"
+    return replace(delivery, unreadable=delivery.unreadable or why)
+
+
+def encode_list(values: Sequence[int] | Sequence[str]) -> str:
+    """Many values as one argument of a statement, and as a lease keeps them: JSON."""
+    return _encode(values).decode()
+
+
+def decode_numbers(text: str | None) -> list[int]:
+    """Numbers as `encode_list` wrote them; none where nothing was written."""
+    return [] if text is None else _decode_numbers(text)
 
 
 def _delivery(row: tuple[Any, ...], content: tuple[Any, Any], lease: Lease, tenant: str) -> Delivery:
     (_, message_id, _, enqueued_at, ttl_s, track, dedupe, due_at, expires_at, attempts, crashes) = row[:11]
-    generation, operation, lapse = row[11:]
+    generation, operation, lapse, parent = row[11:]
     headers, body, unreadable = decode_body(*content)
     return Delivery(
-        Message(message_id, lease.queue, tenant, body, enqueued_at, ttl_s, TRACKS[track], dedupe, headers),
+        Message(
+            message_id, lease.queue, tenant, body, enqueued_at, ttl_s, TRACKS[track], dedupe, headers, parent
+        ),
         Progress(State.CLAIMED, due_at, expires_at, attempts, crashes, generation, operation),
         lease,
         None if lapse is None else Lapse(lapse),

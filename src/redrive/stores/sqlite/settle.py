@@ -10,14 +10,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from redrive.core.failure import Failure
+from redrive.core.failure import REASON_LENGTH, Failure, clip
 from redrive.core.letters import RedriveResult
 from redrive.core.message import Lease
 from redrive.core.settings import FinishedSettings
-from redrive.core.verdict import Bury, Complete, Release, RetryAt, Settlement
+from redrive.core.verdict import Bury, Complete, Hold, Release, RetryAt, Settlement
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.failures import add_failures, remove_failures
-from redrive.stores.sqlite.lanes import LaneBook, LaneRow
+from redrive.stores.sqlite.families import close_children, remove_bodies
+from redrive.stores.sqlite.lane_row import LaneRow
+from redrive.stores.sqlite.lanes import LaneBook
+from redrive.stores.sqlite.rows import encode_list
 from redrive.stores.sqlite.writer import Step
 from redrive.stores.statements import load_sql
 
@@ -49,16 +52,21 @@ class _Settling:
         self._books: dict[int, LaneBook] = {}
         self._failures: list[tuple[int, Failure]] = []
         self._moved: set[Held] = set()
+        self._reclaimed: set[Held] = set()
 
     def run(self, settlements: Sequence[Settlement]) -> set[str]:
-        asked: dict[type[Any], dict[Held, Any]] = {Complete: {}, RetryAt: {}, Release: {}, Bury: {}}
+        kinds = (Complete, RetryAt, Release, Bury, Hold)
+        asked: dict[type[Any], dict[Held, Any]] = {kind: {} for kind in kinds}
         for each in settlements:
             held = (each.delivery.message.id, self._lease(each))
             asked[type(each.verdict)].setdefault(held, each.verdict)
+            if each.delivery.lapse is not None:
+                self._reclaimed.add(held)
         self._complete(asked[Complete])
         self._retry(asked[RetryAt])
         self._release(asked[Release])
         self._bury(asked[Bury])
+        self._hold(asked[Hold])
         self._let_go()
         add_failures(self._db, self._failures)
         for book in self._books.values():
@@ -94,19 +102,20 @@ class _Settling:
 
     def _complete(self, asked: Mapping[Held, Complete]) -> None:
         now, keep = self._step.now, self._finished.keep != 0
-        rows = (
-            self._move("complete", [(*held, now) for held in asked]) if keep else self._move("forget", asked)
-        )
-        seqs = [(row[0],) for row in rows]
-        self._db.executemany(SQL["remove_body"], seqs)
+        batches = [(encode_list(ids), lease) for lease, ids in _by_lease(asked).items()]
+        rows = [] if keep else self._move("forget", batches)
+        if len(rows) < len(asked):
+            rows += self._move("complete", [(*batch, now) for batch in batches])
+        remove_bodies(self._db, ((row[0], row[8]) for row in rows))
+        close_children(self._db, (row[7] for row in rows))
         ends_at = now + round(self._finished.dedupe_s * 1000)
         keys = [(row[3], row[6], row[1], ends_at) for row in rows if row[6] is not None]
         self._db.executemany(SQL["end_key"], keys)
-        if keep:
-            self._end_redrives(((row[0], row[5]) for row in rows), RedriveResult.DONE)
-        else:
-            remove_failures(self._db, [row[0] for row in rows])
-            self._db.executemany(SQL["remove_redrives"], seqs)
+        self._end_redrives(((row[0], row[5]) for row in rows if keep or row[8]), RedriveResult.DONE)
+        if not keep:
+            gone = [row[0] for row in rows if not row[8]]
+            remove_failures(self._db, gone)
+            self._db.executemany(SQL["remove_redrives"], [(seq,) for seq in gone])
         counts = Counter((row[4], row[3]) for row in rows)
         for queue in {queue for queue, _ in counts}:
             self._book(queue).read_ahead(lanes=(number for where, number in counts if where == queue))
@@ -114,6 +123,7 @@ class _Settling:
             lane = self._lane(queue, number)
             lane.in_flight -= count
             lane.done += count
+            lane.end_hold()
 
     def _retry(self, asked: Mapping[Held, RetryAt]) -> None:
         for row in self._move("retry", [(*held, verdict.due_at) for held, verdict in asked.items()]):
@@ -121,22 +131,29 @@ class _Settling:
             verdict = asked[message_id, lease]
             lane = self._lane(queue, number)
             lane.in_flight -= 1
+            lane.end_hold()
             lane.add(track, verdict.due_at)
             self._failures.append((seq, verdict.failure))
 
     def _release(self, asked: Mapping[Held, Release]) -> None:
         bindings = [(*held, verdict.due_at, verdict.failure is not None) for held, verdict in asked.items()]
-        for seq, message_id, lease, number, queue, track, crashes in self._move("release", bindings):
-            verdict = asked[message_id, lease]
-            lane = self._lane(queue, number)
-            lane.in_flight -= 1
-            if crashes == 0:
-                lane.add(track, verdict.due_at)
-            else:
-                lane.suspects += 1
-                self._step.due.add(self._books[queue].queue.name)
+        for row in self._move("release", bindings):
+            verdict = asked[row[1], row[2]]
+            self._give_back(row, verdict.due_at)
             if verdict.failure is not None:
-                self._failures.append((seq, verdict.failure))
+                self._failures.append((row[0], verdict.failure))
+
+    def _give_back(self, row: tuple[Any, ...], due_at: int) -> LaneRow:
+        """The lane of a message that waits again."""
+        number, queue, track, crashes = row[3:]
+        lane = self._lane(queue, number)
+        lane.in_flight -= 1
+        if crashes == 0:
+            lane.add(track, due_at)
+        else:
+            lane.suspects += 1
+            self._step.due.add(self._books[queue].queue.name)
+        return lane
 
     def _bury(self, asked: Mapping[Held, Bury]) -> None:
         bindings = [
@@ -148,9 +165,24 @@ class _Settling:
             lane = self._lane(queue, number)
             lane.in_flight -= 1
             lane.dead += 1
+            if (message_id, lease) not in self._reclaimed:
+                lane.end_hold()
             self._failures.append((seq, asked[message_id, lease].failure))
         self._end_redrives(((row[0], row[5]) for row in rows), RedriveResult.DEAD)
+
+    def _hold(self, asked: Mapping[Held, Hold]) -> None:
+        """The last of all verdicts of a call, so that a hold stands whatever else came with it."""
+        for row in self._move("release", [(*held, self._step.now, False) for held in asked]):
+            verdict = asked[row[1], row[2]]
+            self._give_back(row, self._step.now).hold(verdict.probe_at, clip(verdict.reason, REASON_LENGTH))
 
     def _end_redrives(self, moved: Iterable[tuple[int, int]], result: RedriveResult) -> None:
         ended = [(seq, generation, result) for seq, generation in moved if generation > 0]
         self._db.executemany(SQL["redrive_result"], ended)
+
+
+def _by_lease(asked: Iterable[Held]) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    for message_id, lease in asked:
+        found.setdefault(lease, []).append(message_id)
+    return found

@@ -124,7 +124,7 @@ class Waiting:
         now = self._clock()
         found: list[int | None] = []
         for queue in queues:
-            seen = peek(self._db, queue)
+            seen = peek(self._db, queue, now)
             fresh = seen.suspect_at is not None and seen.suspect_at > now - _STALE_MS
             found += [now if ring and seen.ring else None, seen.wake_at, seen.suspect_at if fresh else None]
         return [at for at in found if at is not None]

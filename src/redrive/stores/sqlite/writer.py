@@ -31,6 +31,7 @@ PATIENCE_S = 30.0
 _GROUP_S = 0.010
 _SLOW_COMMIT_S = 0.003
 _MEMORY = 0.2
+_PAGES_BACK = 1_024
 
 
 @dataclass(slots=True)
@@ -76,6 +77,7 @@ class Writer:
     ) -> None:
         self._connection, self._lock, self._path = connection, lock, path
         self._reserve = Reserve(path)
+        self._refuses = False
         self._clock, self._committed = clock, committed
         self._thread = ThreadPoolExecutor(1, "redrive-sqlite-commit")
         self._jobs: deque[_Job] = deque()
@@ -135,11 +137,29 @@ class Writer:
         self._fail([job for job in group if not job.drains or job.repeated], error)
         if repeated:
             self._reserve.give_back()
-            with suppress(apsw.Error):
-                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         for job in reversed(repeated):
             job.repeated, job.error = True, None
             self._jobs.appendleft(job)
+
+    def _look_for_room(self) -> None:
+        """Between transactions, in our turn: the only moment at which the log can be shortened."""
+        repeats = bool(self._jobs) and self._jobs[0].repeated
+        self._reserve.look(self._shrink)
+        # Without the reserve the log must stay short: moving a long one into the file needs room of its own.
+        if repeats or not self._reserve.whole or self._reserve.tight(self._pages):
+            self._shorten_log()
+        self._refuses = not self._reserve.whole or self._reserve.tight(self._pages)
+
+    def _pages(self) -> tuple[int, int, int]:
+        pragma = self._connection.pragma
+        return pragma("page_count"), pragma("freelist_count"), pragma("page_size")
+
+    def _shrink(self) -> None:
+        """Give empty pages of the file back to the disk, so that the reserve can be made again."""
+        self._shorten_log()
+        with suppress(apsw.Error):
+            self._connection.execute(f"pragma incremental_vacuum({_PAGES_BACK})").fetchall()
+        self._shorten_log()
 
     def _shorten_log(self) -> None:
         with suppress(apsw.Error):
@@ -153,7 +173,7 @@ class Writer:
                 "see whether one of them is stopped, then try again"
             )
         try:
-            self._reserve.look(self._shorten_log)
+            self._look_for_room()
             await self._begin_immediate(ends)
         except BaseException:
             self._lock.release()
@@ -178,7 +198,7 @@ class Writer:
             if job.future.cancelled():
                 continue
             group.append(job)
-            if not job.drains and not self._reserve.whole:
+            if not job.drains and self._refuses:
                 job.error = StoreFull(
                     f"{self._path}: the disk is nearly full; new work is refused, accepted work drains: "
                     "free some space"

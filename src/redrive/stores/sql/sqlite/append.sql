@@ -14,8 +14,8 @@ select id, hash from dedupe where lane = ? and key = ? and (expires_at is null o
 
 -- name: add_message
 insert into messages (seq, id, queue, lane, state, track, due_at, expires_at, attempts, crashes, generation, size,
-  enqueued_at, ttl_s, first_track, dedupe)
-values (?1, ?2, ?3, ?4, 'waiting', ?5, ?6, ?7, 0, 0, 0, ?8, ?9, ?10, ?5, ?11)
+  enqueued_at, ttl_s, first_track, dedupe, parent)
+values (?1, ?2, ?3, ?4, 'waiting', ?5, ?6, ?7, 0, 0, 0, ?8, ?9, ?10, ?5, ?11, ?12)
 
 -- name: add_body
 insert into bodies (seq, headers, body) values (?, ?, ?)

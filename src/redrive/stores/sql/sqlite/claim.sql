@@ -1,17 +1,18 @@
 -- Claim: peek reads without writing, so that an idle poll costs nothing; the rest runs inside one step. A message
 -- changes state in place (P1), with attempt + 1 and its lease in the same statement (P2).
 
--- The suspect must be of a lane that may run.
+-- The suspect must be of a lane that may run, or of a held one that has nothing else to probe with.
 -- name: peek
 select state,
   (select turn from lanes indexed by ring where queue = q.queue and turn is not null order by turn limit 1),
   (select wake_at from lanes indexed by timer where queue = q.queue and wake_at is not null
     order by wake_at limit 1),
   (select m.due_at from messages m indexed by suspect cross join lanes l on l.lane = m.lane
-    where m.queue = q.queue and m.state = 'waiting' and m.crashes > 0 and l.state = 'running'
-      and (l.cap is null or l.in_flight < l.cap)
+    where m.queue = q.queue and m.state = 'waiting' and m.crashes > 0
+      and (l.state = 'running' and (l.cap is null or l.in_flight < l.cap)
+        or l.probe_at <= ?2 and l.in_flight < 1 and l.waiting_main + l.waiting_bulk + l.waiting_redrive = 0)
     order by m.due_at limit 1)
-from queues q where name = ?
+from queues q where name = ?1
 
 -- name: ready
 select due_at, seq, size, track, lane from messages indexed by due
@@ -20,8 +21,9 @@ order by due_at, seq limit ?
 
 -- name: next_suspect
 select m.seq, m.lane, m.due_at from messages m indexed by suspect cross join lanes l on l.lane = m.lane
-where m.queue = ? and m.state = 'waiting' and m.crashes > 0 and l.state = 'running'
-  and (l.cap is null or l.in_flight < l.cap)
+where m.queue = ?1 and m.state = 'waiting' and m.crashes > 0
+  and (l.state = 'running' and (l.cap is null or l.in_flight < l.cap)
+    or l.probe_at <= ?2 and l.in_flight < 1 and l.waiting_main + l.waiting_bulk + l.waiting_redrive = 0)
 order by m.due_at limit 1
 
 -- The rows come back in no order of their own.
@@ -29,22 +31,22 @@ order by m.due_at limit 1
 update messages set state = 'claimed', attempts = attempts + 1, lease = ?2
 where seq in (select value from json_each(?1))
 returning seq, id, lane, enqueued_at, ttl_s, first_track, dedupe, due_at, expires_at, attempts, crashes,
-  generation, operation, lapse
+  generation, operation, lapse, parent
 
 -- Headers as a blob: text that is not UTF-8 would spoil the whole read (P25).
 -- name: bodies
 select b.seq, cast(b.headers as blob), b.body from json_each(?) j cross join bodies b on b.seq = j.value
 
 -- name: add_lease
-insert into leases (token, queue, until_at, held, seqs) values (?, ?, ?, ?, ?)
+insert into leases (token, queue, until_at, held, seqs, probes) values (?, ?, ?, ?, ?, ?)
 
 -- name: lease
-select l.lease, l.until_at, l.seqs, q.name from leases l join queues q using (queue) where token = ?
+select l.lease, l.until_at, l.seqs, l.probes, q.name from leases l join queues q using (queue) where token = ?
 
 -- What a lease still holds, in hand-out order: the answer to a repeated token.
 -- name: held
 select m.seq, m.id, m.lane, m.enqueued_at, m.ttl_s, m.first_track, m.dedupe, m.due_at, m.expires_at, m.attempts,
-  m.crashes, m.generation, m.operation, m.lapse
+  m.crashes, m.generation, m.operation, m.lapse, m.parent
 from json_each(?1) j cross join messages m on m.seq = j.value
 where m.lease = ?2 and m.state = 'claimed'
 order by j.key

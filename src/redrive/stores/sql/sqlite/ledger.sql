@@ -4,15 +4,23 @@
 -- name: message
 select m.seq, m.id, q.name, l.tenant, m.enqueued_at, m.ttl_s, m.first_track, m.dedupe, m.state, m.due_at,
   m.expires_at, m.attempts, m.crashes, m.generation, m.operation, cast(b.headers as blob), b.body, s.until_at, m.reason,
-  m.died_at, m.fingerprint, m.finished_at, m.move, m.actor
+  m.died_at, m.fingerprint, m.finished_at, m.move, m.actor, m.parent
 from messages m join queues q using (queue) join lanes l using (lane)
   left join bodies b using (seq) left join leases s on s.lease = m.lease
 where m.id = ?
 
+-- name: family
+select m.seq, m.id, q.name, l.tenant, m.enqueued_at, m.ttl_s, m.first_track, m.dedupe, m.state, m.due_at,
+  m.expires_at, m.attempts, m.crashes, m.generation, m.operation, cast(b.headers as blob), b.body, s.until_at, m.reason,
+  m.died_at, m.fingerprint, m.finished_at, m.move, m.actor, m.parent
+from messages m indexed by family join queues q using (queue) join lanes l using (lane)
+  left join bodies b using (seq) left join leases s on s.lease = m.lease
+where m.parent = ? order by m.seq
+
 -- name: letters
 select m.seq, m.id, q.name, l.tenant, m.enqueued_at, m.ttl_s, m.first_track, m.dedupe, m.state, m.due_at,
   m.expires_at, m.attempts, m.crashes, m.generation, m.operation, cast(b.headers as blob), b.body, null, m.reason,
-  m.died_at, m.fingerprint, m.finished_at, m.move, m.actor
+  m.died_at, m.fingerprint, m.finished_at, m.move, m.actor, m.parent
 from messages m indexed by dead_of_all join queues q using (queue) join lanes l using (lane)
   left join bodies b using (seq)
 where m.state = 'dead' and (m.died_at, m.seq) > (?, ?)
@@ -21,7 +29,7 @@ order by m.died_at, m.seq limit ?
 -- name: letters_of_queue
 select m.seq, m.id, q.name, l.tenant, m.enqueued_at, m.ttl_s, m.first_track, m.dedupe, m.state, m.due_at,
   m.expires_at, m.attempts, m.crashes, m.generation, m.operation, cast(b.headers as blob), b.body, null, m.reason,
-  m.died_at, m.fingerprint, m.finished_at, m.move, m.actor
+  m.died_at, m.fingerprint, m.finished_at, m.move, m.actor, m.parent
 from queues q cross join messages m indexed by dead_of_queue on m.queue = q.queue join lanes l using (lane)
   left join bodies b using (seq)
 where m.state = 'dead' and (m.died_at, m.seq) > (?, ?) and q.name = ?4

@@ -19,7 +19,7 @@ returning seq, id, lane, dedupe
 -- name: remove
 update messages set state = 'removed', move = ?3, actor = ?4, finished_at = ?5
 where id = ?1 and queue = ?2 and state = 'waiting'
-returning seq, id, lane, track, crashes, generation, dedupe
+returning seq, id, lane, track, crashes, generation, dedupe, parent, open_children
 
 -- name: waiting_page
 select id from messages indexed by expiry where queue = ? and state = 'waiting' order by expires_at limit ?
@@ -33,8 +33,8 @@ delete from dedupe where lane = ? and key = ? and id = ?
 
 -- name: take_in
 insert into messages (seq, id, queue, lane, state, track, due_at, expires_at, attempts, crashes, generation, size,
-  enqueued_at, ttl_s, first_track, dedupe, operation, died_at, reason, fingerprint)
-values (?1, ?2, ?3, ?4, 'dead', ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?5, ?14, ?15, ?16, ?17, ?18)
+  enqueued_at, ttl_s, first_track, dedupe, operation, died_at, reason, fingerprint, parent)
+values (?1, ?2, ?3, ?4, 'dead', ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?5, ?14, ?15, ?16, ?17, ?18, ?19)
 
 -- name: take_free_key
 insert into dedupe (lane, key, id, hash) values (?, ?, ?, ?) on conflict do nothing

@@ -1,17 +1,20 @@
 -- Settle and extend: every change is guarded by id and lease (P13, P23). What moved comes back with the lease that
 -- moved it; what does not come back was refused.
--- A Release gives back the attempt that its claim counted; taking over an expired message counted none.
+-- Release and Hold give back the attempt that their claim counted; taking over an expired message counted none.
 
 -- name: lease_of_token
 select lease from leases where token = ?
 
+-- All that one lease completes, by one statement.
 -- name: complete
-update messages set state = 'done', lease = null, lapse = null, finished_at = ?3 where id = ?1 and lease = ?2
-returning seq, id, ?2, lane, queue, generation, dedupe
+update messages set state = 'done', lease = null, lapse = null, finished_at = ?3
+where id in (select value from json_each(?1)) and lease = ?2
+returning seq, id, ?2, lane, queue, generation, dedupe, parent, open_children
 
+-- A parent with open children is completed instead: its record stays as long as they need it.
 -- name: forget
-delete from messages where id = ?1 and lease = ?2
-returning seq, id, ?2, lane, queue, generation, dedupe
+delete from messages where id in (select value from json_each(?1)) and lease = ?2 and open_children = 0
+returning seq, id, ?2, lane, queue, generation, dedupe, parent, open_children
 
 -- name: retry
 update messages set state = 'waiting', lease = null, lapse = null, due_at = ?3, crashes = 0

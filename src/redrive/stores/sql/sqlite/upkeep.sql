@@ -21,25 +21,28 @@ where queue = ? and state = 'waiting' and expires_at <= ? order by expires_at li
 -- name: take_lost
 update messages set lease = ?2, lapse = coalesce(lapse, 'lost') where seq = ?1
 returning seq, id, lane, enqueued_at, ttl_s, first_track, dedupe, due_at, expires_at, attempts, crashes,
-  generation, operation, lapse
+  generation, operation, lapse, parent
 
 -- name: take_expired
 update messages set state = 'claimed', lease = ?2, lapse = 'expired' where seq = ?1
 returning seq, id, lane, enqueued_at, ttl_s, first_track, dedupe, due_at, expires_at, attempts, crashes,
-  generation, operation, lapse
+  generation, operation, lapse, parent
 
+-- A parent with open children is not in the index.
 -- name: finished_before
 select seq from messages indexed by finished
-where (state = 'done' or move in ('cancel', 'purge')) and finished_at < ? order by finished_at limit ?
+where (state = 'done' or move in ('cancel', 'purge')) and open_children = 0 and finished_at < ?
+order by finished_at limit ?
 
 -- The newest record that is one too many; those up to it may go.
 -- name: first_beyond
 select finished_at, seq from messages indexed by finished
-where state = 'done' or move in ('cancel', 'purge') order by finished_at desc, seq desc limit 1 offset ?
+where (state = 'done' or move in ('cancel', 'purge')) and open_children = 0
+order by finished_at desc, seq desc limit 1 offset ?
 
 -- name: finished_beyond
 select seq from messages indexed by finished
-where (state = 'done' or move in ('cancel', 'purge')) and (finished_at, seq) <= (?, ?)
+where (state = 'done' or move in ('cancel', 'purge')) and open_children = 0 and (finished_at, seq) <= (?, ?)
 order by finished_at, seq limit ?
 
 -- name: remove_message

@@ -1,0 +1,218 @@
+"""Where mails are handed in and asked about.
+
+Checks and renders each mail once, on the way in, and makes the one message that carries it. Asked about a
+mail, it tells the state of each recipient. Never sends: that is the gateway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.message import EmailMessage
+from enum import StrEnum
+from hashlib import blake2b
+
+from redrive.core.errors import InvalidMessage
+from redrive.core.letters import Account
+from redrive.core.lifecycle import State
+from redrive.core.message import Entry, Message, check_dedupe, check_tenant, expiry
+from redrive.core.ports import Ledger, Receipt
+from redrive.core.verdict import Reason
+from redrive.mail import stored as storing
+from redrive.mail.checking import check
+from redrive.mail.gateway import QUEUE
+from redrive.mail.mail import InvalidMail, Mail, encode, make_message_id
+from redrive.mail.parse import from_email_message
+from redrive.mail.render import render
+from redrive.mail.stored import Stored
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What the desk asks of the app: the queue's way in, the ledger, the clock, ids, the time to live."""
+
+    append: Callable[[Sequence[Entry]], Awaitable[list[Receipt]]]
+    ledger: Callable[[], Awaitable[Ledger]]
+    now: Callable[[], Awaitable[int]]
+    new_id: Callable[[], str]
+    ttl_s: Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class MailRequest:
+    """One mail to hand in. `digest` is what its idempotency key stands for; without one, the mail's hash."""
+
+    mail: Mail | EmailMessage
+    idempotency_key: str | None = None
+    digest: bytes | None = None
+    ttl: timedelta | None = None
+
+
+class RecipientState(StrEnum):
+    """How far the mail is for one recipient."""
+
+    QUEUED = "queued"
+    SENDING = "sending"
+    RETRYING = "retrying"
+    SENT = "sent"
+    FAILED = "failed"
+    UNCERTAIN = "uncertain"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """One recipient's state; its account has every attempt, None before the fan-out."""
+
+    address: str
+    state: RecipientState
+    account: Account | None
+
+
+@dataclass(frozen=True, slots=True)
+class MailStatus:
+    """A mail and its recipients."""
+
+    account: Account
+    recipients: tuple[Recipient, ...]
+
+    @property
+    def tenant(self) -> str:
+        return self.account.message.tenant
+
+
+class Desk:
+    """The mail desk of one app."""
+
+    def __init__(self, post: Post) -> None:
+        self._post = post
+
+    async def submit(
+        self,
+        mail: Mail | EmailMessage,
+        *,
+        tenant: str,
+        dedupe: str | None = None,
+        ttl: timedelta | None = None,
+    ) -> Receipt:
+        """Accept one mail; returns after the durable write. Raises InvalidMail, Conflict, StoreError."""
+        return (await self.submit_many([MailRequest(mail, dedupe, None, ttl)], tenant=tenant))[0]
+
+    async def submit_many(self, requests: Sequence[MailRequest], *, tenant: str) -> list[Receipt]:
+        """Accept mails in one durable write, all or nothing; InvalidMail lists every problem of each."""
+        check_tenant(tenant)
+        now = await self._post.now()
+        entries: list[Entry] = []
+        refused: list[InvalidMail] = []
+        for index, request in enumerate(requests):
+            try:
+                entries.append(self._entry(request, tenant, now))
+            except InvalidMail as error:
+                refused.append(InvalidMail(error.problems, index if len(requests) > 1 else None))
+        if refused:
+            raise refused[0] if len(refused) == 1 else InvalidMails(refused)
+        return await self._post.append(entries)
+
+    async def find(self, mail_id: str) -> MailStatus | None:
+        """A mail with the state of each recipient; None when it is not known or is no mail."""
+        ledger = await self._post.ledger()
+        account = await ledger.get(mail_id)
+        if account is None or account.message.queue != QUEUE or account.message.parent is not None:
+            return None
+        if "to" in account.message.headers:
+            return MailStatus(account, (_recipient(account),))
+        children = await ledger.family(mail_id)
+        if children:
+            return MailStatus(account, tuple(map(_recipient, children)))
+        return MailStatus(account, _not_fanned_out(account))
+
+    def _entry(self, request: MailRequest, tenant: str, now: int) -> Entry:
+        mail_id = self._post.new_id()
+        prepared = _prepare(request.mail, mail_id, now)
+        ttl_s = self._post.ttl_s() if request.ttl is None else request.ttl.total_seconds()
+        if ttl_s <= 0:
+            raise InvalidMessage("ttl is not more than 0 seconds: the mail could never be sent")
+        key = request.idempotency_key
+        alone = len(prepared.to) == 1
+        message = Message(
+            id=mail_id,
+            queue=QUEUE,
+            tenant=tenant,
+            body=storing.encode(prepared),
+            enqueued_at=now,
+            ttl_s=ttl_s,
+            dedupe=None if key is None else check_dedupe(key),
+            headers={"to": prepared.to[0]} if alone else {"recipients": str(len(prepared.to))},
+        )
+        digest = None if key is None else request.digest or _digest(request.mail)
+        return Entry(message, now, expiry(now, now, ttl_s), digest)
+
+
+class InvalidMails(InvalidMessage):
+    """Several mails of a batch that cannot be accepted."""
+
+    def __init__(self, refused: Sequence[InvalidMail]) -> None:
+        self.refused = tuple(refused)
+        super().__init__("; ".join(map(str, refused[:5])) + (" …" if len(refused) > 5 else ""))
+
+
+def _prepare(mail: Mail | EmailMessage, mail_id: str, now: int) -> Stored:
+    date = datetime.fromtimestamp(now // 1000, UTC)
+    if isinstance(mail, EmailMessage):
+        given = from_email_message(mail, mail_id=mail_id, date=date)
+        return Stored(
+            from_=given.sender.envelope,
+            to=[one.envelope for one in given.recipients],
+            message_id=given.message_id,
+            subject=str(mail["Subject"] or ""),
+            smtputf8=given.smtputf8,
+            eight_bit=given.eight_bit,
+            **storing.with_content(given.content),  # type: ignore[arg-type]  # content or raw
+        )
+    checked = check(mail)
+    message_id = make_message_id(mail_id, checked.sender.domain)
+    rendered = render(checked, message_id=message_id, date=date)
+    return Stored(
+        from_=checked.sender.envelope,
+        to=[one.envelope for one in checked.recipients],
+        message_id=message_id,
+        subject=checked.subject,
+        tags=checked.tags,
+        smtputf8=rendered.smtputf8,
+        eight_bit=rendered.eight_bit,
+        **storing.with_content(rendered.content),  # type: ignore[arg-type]  # content or raw
+    )
+
+
+def _digest(mail: Mail | EmailMessage) -> bytes:
+    content = mail.as_bytes() if isinstance(mail, EmailMessage) else encode(mail)
+    return blake2b(content, digest_size=16).digest()
+
+
+def _recipient(account: Account) -> Recipient:
+    return Recipient(account.message.headers.get("to", ""), _state(account), account)
+
+
+def _state(account: Account) -> RecipientState:
+    match account.state:
+        case State.WAITING:
+            tried = account.progress.attempts or account.failures
+            return RecipientState.RETRYING if tried else RecipientState.QUEUED
+        case State.CLAIMED:
+            return RecipientState.SENDING
+        case State.DONE:
+            return RecipientState.SENT
+        case State.DEAD:
+            uncertain = account.reason is Reason.UNCERTAIN
+            return RecipientState.UNCERTAIN if uncertain else RecipientState.FAILED
+        case State.REMOVED:
+            return RecipientState.REMOVED
+
+
+def _not_fanned_out(account: Account) -> tuple[Recipient, ...]:
+    if not account.message.body:
+        return ()
+    state = _state(account)
+    state = RecipientState.QUEUED if state is RecipientState.SENDING else state
+    return tuple(Recipient(one, state, None) for one in storing.decode(account.message.body).to)

@@ -1,0 +1,130 @@
+"""One lane as its row has it, while a step changes it.
+
+A hold with a `probe_at` was made by a verdict and ends with the first message that gets through; a person's
+pause or hold has none, and no verdict changes it. What was switched is written by the LaneBook.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from redrive.core.lanes import Lane, LaneState, effective_cap
+
+
+@dataclass(slots=True)
+class LaneRow:
+    """A lane's row. `waiting` counts its messages by track, suspects left out."""
+
+    lane: int
+    tenant: str
+    state: LaneState
+    weight: int
+    cap: int | None
+    turn: int | None
+    wake_at: int | None
+    waiting: dict[str, int]
+    suspects: int
+    in_flight: int
+    dead: int
+    done: int
+    served: int
+    last_served_at: int | None
+    last_round: int
+    consecutive: int
+    last_track: str | None
+    probe_at: int | None = None
+    held_reason: str | None = None
+    came_due_at: int | None = None
+    was_idle: bool = False
+    was_at: tuple[int | None, int | None] = (None, None)
+    switched: bool = False
+
+    def count(self) -> int:
+        """How many wait, suspects left out."""
+        return sum(self.waiting.values())
+
+    def may_run(self) -> bool:
+        return self.state is LaneState.RUNNING and (self.cap is None or self.in_flight < self.cap)
+
+    def may_probe(self) -> bool:
+        """Held by a verdict, with nothing in flight: one message may try, from `probe_at` on."""
+        return self.probe_at is not None and self.in_flight < 1
+
+    def room(self) -> int | None:
+        """How many more may be in flight; None when there is no limit."""
+        cap = effective_cap(self.state, self.cap)
+        return None if cap is None else cap - self.in_flight
+
+    def switch(self, state: LaneState) -> None:
+        """A person's word: it ends a verdict's hold, whatever the new state is."""
+        self.state, self.probe_at, self.held_reason = state, None, None
+        self.wake_at, self.switched = None, True
+
+    def hold(self, probe_at: int, reason: str) -> None:
+        """A verdict's hold, or a later one in its place; a person's pause or hold wins over it."""
+        if self.state is LaneState.RUNNING or self.probe_at is not None:
+            self.state, self.probe_at, self.held_reason = LaneState.HELD, probe_at, reason
+            self.turn, self.wake_at, self.switched = None, None, True
+
+    def end_hold(self) -> None:
+        """A message got through: the whole backlog may run."""
+        if self.probe_at is not None:
+            self.switch(LaneState.RUNNING)
+
+    def add(self, track: str, due_at: int) -> None:
+        """A message came to wait."""
+        self.waiting[track] += 1
+        self.comes_due(due_at)
+
+    def leave(self, track: str, *, suspect: bool) -> None:
+        """A message waits no longer."""
+        if suspect:
+            self.suspects -= 1
+        else:
+            self.waiting[track] -= 1
+
+    def comes_due(self, due_at: int) -> None:
+        """Work is due at an instant that may be earlier than what was known."""
+        if self.came_due_at is None or due_at < self.came_due_at:
+            self.came_due_at = due_at
+
+    def noun(self, queue: str, round_: int) -> Lane:
+        """The lane as the pages read it."""
+        waits_its_turn = self.turn is not None or (self.wake_at is None and self.count() > 0)
+        return Lane(
+            queue=queue,
+            tenant=self.tenant,
+            state=self.state,
+            weight=self.weight,
+            cap=self.cap,
+            waiting=self.count() + self.suspects,
+            in_flight=self.in_flight,
+            dead=self.dead,
+            done=self.done,
+            served=self.served,
+            last_served_at=self.last_served_at,
+            rounds_waited=max(0, round_ - self.last_round) if waits_its_turn else 0,
+            consecutive=self.consecutive,
+            probe_at=self.probe_at,
+            held_reason=self.held_reason,
+        )
+
+
+def read_lane(row: Any) -> LaneRow:
+    """A row of `lane`, `ring` or `timers`."""
+    lane, tenant, state, weight, cap, turn, wake_at, main, bulk, redrive, *rest = row
+    found = LaneRow(
+        lane,
+        tenant,
+        LaneState(state),
+        weight,
+        cap,
+        turn,
+        wake_at,
+        {"main": main, "bulk": bulk, "redrive": redrive},
+        *rest,
+    )
+    found.was_idle = found.count() == 0
+    found.was_at = (found.turn, found.wake_at)
+    return found

@@ -1,0 +1,70 @@
+"""Submitting from code that does not await: scripts, Django views, threads.
+
+A thread of its own runs an event loop with a store of its own; each call waits for its answer, so it too
+returns only after the durable write. The thread starts with the first call and again after a fork.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine, Iterable
+from email.message import EmailMessage
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from redrive.core.ports import Receipt
+from redrive.engine.entries import Submission
+
+if TYPE_CHECKING:
+    from redrive.app import Redrive
+    from redrive.mail.mail import Mail
+
+T = TypeVar("T")
+
+
+class SyncRedrive:
+    """The submitting half of an app, for callers without an event loop."""
+
+    def __init__(self, app: Redrive) -> None:
+        self._app = app
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._process = 0
+
+    def submit(self, queue: str, payload: object, **options: Any) -> Receipt:
+        """As `Redrive.submit`."""
+        return self._wait(self._app.submit(queue, payload, **options))
+
+    def submit_many(self, queue: str, submissions: Iterable[Submission]) -> list[Receipt]:
+        """As `Redrive.submit_many`."""
+        return self._wait(self._app.submit_many(queue, list(submissions)))
+
+    def submit_mail(self, mail: Mail | EmailMessage, *, tenant: str, **options: Any) -> Receipt:
+        """As `app.mail.submit`."""
+        return self._wait(self._app.mail.submit(mail, tenant=tenant, **options))
+
+    def close(self) -> None:
+        """Close the store and end the thread."""
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            asyncio.run_coroutine_threadsafe(self._app.close(), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
+
+    def _wait(self, call: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(call, self._running_loop()).result()
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None or self._process != os.getpid():
+                self._loop, self._process = asyncio.new_event_loop(), os.getpid()
+                thread = threading.Thread(target=self._run, args=(self._loop,), daemon=True)
+                thread.name = "redrive-sync"
+                thread.start()
+            return self._loop
+
+    @staticmethod
+    def _run(loop: asyncio.AbstractEventLoop) -> None:
+        loop.run_forever()
+        loop.close()

@@ -1,0 +1,155 @@
+"""The door: who calls, whether they may, and how often (S1-S3, S16).
+
+An operation is declared as data and cannot be without its permissions; what is not declared does not
+exist. The tenant comes with the key and from nowhere else. A right key is let in whatever else came from
+its address: 256 bits cannot be guessed, and a neighbour behind the same proxy must not lock others out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
+from typing import Any
+
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from redrive.core.limits import Rate
+from redrive.core.ports import Store
+from redrive.office.access import Credential, Permission, verify
+from redrive.web.limits import Allowance, client_name
+from redrive.web.problem_types import FORBIDDEN, RATE_LIMITED, UNAUTHENTICATED
+from redrive.web.problems import Refused
+
+_SCHEME = "bearer "
+
+
+class Anyone(Enum):
+    """The mark of an operation that needs no key."""
+
+    ANYONE = "anyone"
+
+
+PUBLIC = Anyone.ANYONE
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request that was let in."""
+
+    request: Request
+    known: Credential | None = None
+
+    @property
+    def credential(self) -> Credential:
+        """Who calls; a Refused on a public route, which knows nobody."""
+        if self.known is None:
+            raise _unauthenticated("this route knows no key")
+        return self.known
+
+    @property
+    def tenant(self) -> str:
+        """The tenant that the key belongs to."""
+        tenant = self.credential.tenant
+        if tenant is None:
+            raise Refused(FORBIDDEN, "this key belongs to no tenant: use a submit key of one")
+        return tenant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One route. `allowed`: a key needs one of these permissions. `described`: its part of the OpenAPI."""
+
+    method: str
+    path: str
+    name: str
+    summary: str
+    allowed: frozenset[Permission] | Anyone
+    answer: Callable[[Call], Awaitable[Response]]
+    described: Mapping[str, Any]
+    status: int = 200
+    shown: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """How often a key may call, and how often an address may come with a wrong one."""
+
+    a_key: Rate = field(default_factory=partial(Rate, 6_000, 60.0))
+    wrong_keys: Rate = field(default_factory=partial(Rate, 30, 60.0))
+
+
+class Gate:
+    """Lets calls in, by the keys of one store."""
+
+    def __init__(self, store: Store, rates: Rates) -> None:
+        self._store = store
+        self._keys = Allowance(rates.a_key)
+        self._strangers = Allowance(rates.wrong_keys)
+
+    async def admit(self, request: Request, allowed: frozenset[Permission] | Anyone) -> Call:
+        """The call, or Refused: 401, 403 or 429."""
+        if isinstance(allowed, Anyone):
+            return Call(request)
+        credential = await self._identify(request)
+        wait_s = self._keys.take(credential.id)
+        if wait_s is not None:
+            raise _rate_limited("this key has made too many requests", wait_s)
+        if not any(map(credential.may, allowed)):
+            needed = " or ".join(sorted(allowed))
+            raise Refused(FORBIDDEN, f"a key with role {credential.role} has no permission to {needed}")
+        return Call(request, credential)
+
+    async def _identify(self, request: Request) -> Credential:
+        header = request.headers.get("authorization")
+        if header is None:
+            raise _unauthenticated("there is no Authorization header")
+        text = header[len(_SCHEME) :].strip() if header[: len(_SCHEME)].lower() == _SCHEME else ""
+        credential = await verify(self._store, text)
+        if credential is not None:
+            return credential
+        wait_s = self._strangers.take(client_name(request))
+        if wait_s is not None:
+            raise _rate_limited("too many wrong keys came from this address", wait_s)
+        raise _unauthenticated("the key is unknown, wrong or revoked", ', error="invalid_token"')
+
+
+class GuardedRoute(APIRoute):
+    """An operation behind the gate. FastAPI routes to it and describes it, and reads nothing for it."""
+
+    def __init__(self, operation: Operation, gate: Gate) -> None:
+        self.allowed = operation.allowed
+
+        async def endpoint(request: Request) -> Response:
+            return await operation.answer(await gate.admit(request, operation.allowed))
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            response = await endpoint(Request(scope, receive))
+            await response(scope, receive, send)
+
+        super().__init__(
+            operation.path,
+            endpoint,
+            methods=[operation.method],
+            status_code=operation.status,
+            name=operation.name,
+            operation_id=operation.name,
+            summary=operation.summary,
+            response_model=None,
+            openapi_extra=dict(operation.described),
+            include_in_schema=operation.shown,
+        )
+        self.app = app
+
+
+def _unauthenticated(detail: str, more: str = "") -> Refused:
+    headers = {"WWW-Authenticate": f'Bearer realm="redrive"{more}'}
+    return Refused(UNAUTHENTICATED, detail, headers=headers)
+
+
+def _rate_limited(detail: str, wait_s: int) -> Refused:
+    return Refused(RATE_LIMITED, detail, headers={"Retry-After": str(wait_s)})

@@ -1,0 +1,70 @@
+"""Puts the routes together: operations behind one gate, one OpenAPI document, one set of safe headers.
+
+The app has to be open, and stays so for as long as the API is served. Without a mail desk there are no
+routes for mails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from starlette.types import ASGIApp
+
+from redrive.app import Redrive
+from redrive.version import __version__
+from redrive.web import email_documents, health, messages
+from redrive.web.access import Gate, GuardedRoute, Operation, Rates
+from redrive.web.description import SECURITY
+from redrive.web.desk import MailDesk
+from redrive.web.docs_page import DocsPage
+from redrive.web.emails import Emails
+from redrive.web.envelope import Envelope
+from redrive.web.health import HealthRoutes
+from redrive.web.messages import Messages
+from redrive.web.problems import Problem
+
+_ABOUT = (
+    "Submit mails and messages that are never lost: 202 means durably stored. Errors are problems (RFC 9457) "
+    "and say what to do. Names are camelCase, times ISO 8601 with Z."
+)
+_SCHEMAS = (*email_documents.SCHEMAS, *messages.SCHEMAS, *health.SCHEMAS, Problem)
+
+
+class Api(FastAPI):
+    """FastAPI with one layer of ours in place of its own four."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        return Envelope(self.router)
+
+
+def make_api(
+    app: Redrive,
+    mail: MailDesk | None,
+    *,
+    ready: Callable[[], bool] = lambda: True,
+    rates: Rates = Rates(),  # noqa: B008 - immutable
+) -> FastAPI:
+    """The API of an open app; `ready` is whether this process's worker, if any, reaches the store."""
+    api = Api(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    gate = Gate(app.store, rates)
+    _add(api, gate, Emails(mail).operations() if mail is not None else [])
+    _add(api, gate, Messages(app).operations())
+    _add(api, gate, HealthRoutes(app.store, ready).operations())
+    _add(api, gate, DocsPage(_describe(api)).operations())
+    return api
+
+
+def _add(api: FastAPI, gate: Gate, operations: Sequence[Operation]) -> None:
+    api.router.routes += [GuardedRoute(operation, gate) for operation in operations]
+
+
+def _describe(api: FastAPI) -> dict[str, Any]:
+    document = get_openapi(
+        title="Redrive", version=__version__, openapi_version="3.1.0", description=_ABOUT, routes=api.routes
+    )
+    _, schemas = msgspec.json.schema_components(_SCHEMAS, ref_template="#/components/schemas/{name}")
+    return document | {"components": {"schemas": schemas, "securitySchemes": SECURITY}}

@@ -1,0 +1,97 @@
+"""What the OpenAPI document says of an operation: parameters, bodies, answers and problem_types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from redrive.web import idempotency, problem_types
+from redrive.web.problem_types import ProblemType
+from redrive.web.problems import MEDIA_TYPE
+
+Described = dict[str, Any]
+
+ID: Final[Described] = {"type": "string", "description": "The id that the submit answered with."}
+QUEUE: Final[Described] = {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,128}$"}
+SECURITY: Final[Described] = {"key": {"type": "http", "scheme": "bearer", "description": "A key: `rdk_…`."}}
+
+_GUARDED = (
+    problem_types.UNAUTHENTICATED,
+    problem_types.FORBIDDEN,
+    problem_types.RATE_LIMITED,
+    problem_types.UNAVAILABLE,
+)
+_SUBMITTING = (
+    problem_types.BAD_JSON,
+    *_GUARDED,
+    problem_types.CONFLICT,
+    problem_types.TOO_LARGE,
+    problem_types.NOT_JSON,
+    problem_types.INVALID,
+)
+
+
+def submitting(body: Described, answer: Described, *, location: bool = False) -> Described:
+    """A POST that accepts something."""
+    accepted: Described = {
+        "description": "Durably stored.",
+        "content": {"application/json": {"schema": answer}},
+        "headers": {idempotency.REPLAYED: _header("`true` when the request was accepted before.")},
+    }
+    if location:
+        accepted["headers"]["Location"] = _header("Where its state can be asked.")
+    key = {
+        "name": idempotency.HEADER,
+        "in": "header",
+        "schema": {"type": "string", "pattern": f"^[!-~]{{1,{idempotency.LENGTH}}}$"},
+        "description": "A repeat of the same body under the same key is answered with the first ids.",
+    }
+    return {
+        "parameters": [key],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
+        "responses": {"202": accepted} | _problems(_SUBMITTING),
+        "security": [{"key": []}],
+    }
+
+
+def reading(answer: str) -> Described:
+    """A GET of a document, with a key."""
+    return {
+        "responses": {"200": _document(answer)} | _problems((*_GUARDED, problem_types.NOT_FOUND)),
+        "security": [{"key": []}],
+    }
+
+
+def public(answer: str) -> Described:
+    """A GET of a document, without a key."""
+    return {"responses": {"200": _document(answer)} | _problems((problem_types.UNAVAILABLE,)), "security": []}
+
+
+def with_path(described: Described, name: str, schema: Mapping[str, Any]) -> Described:
+    """The same with a parameter in the path."""
+    parameter = {"name": name, "in": "path", "required": True, "schema": schema}
+    return described | {"parameters": [parameter, *described.get("parameters", [])]}
+
+
+def reference(name: str) -> Described:
+    """A schema by name."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _document(name: str) -> Described:
+    return {"description": "The document.", "content": {"application/json": {"schema": reference(name)}}}
+
+
+def _problems(kinds: tuple[ProblemType, ...]) -> Described:
+    return {str(kind.status): _problem(kind) for kind in kinds}
+
+
+def _problem(kind: ProblemType) -> Described:
+    return {
+        "description": f"{kind.title}. {kind.advice}",
+        "content": {MEDIA_TYPE: {"schema": reference("Problem")}},
+    }
+
+
+def _header(text: str) -> Described:
+    return {"description": text, "schema": {"type": "string"}}

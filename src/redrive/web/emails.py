@@ -1,0 +1,152 @@
+"""`/v1/emails`: mails handed in, and how far each recipient's is.
+
+Decodes and lists what does not fit; whether a mail can be sent is the desk's to say. A batch is one durable
+write, all or nothing. A mail of another tenant does not exist here (I13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import msgspec
+from starlette.responses import Response
+
+from redrive.core.errors import Conflict
+from redrive.core.ports import Receipt
+from redrive.mail.addresses import parse
+from redrive.mail.checking import check
+from redrive.mail.desk import MailRequest
+from redrive.mail.mail import Mail
+from redrive.office.access import Permission
+from redrive.web import description
+from redrive.web.access import Call, Operation
+from redrive.web.answers import respond
+from redrive.web.description import reference
+from redrive.web.desk import MailDesk
+from redrive.web.documents import collect, decode
+from redrive.web.email_documents import AcceptedMail, AcceptedMails, SubmittedMail, mail_document
+from redrive.web.idempotency import IdempotencyKey, idempotency_key, replayed
+from redrive.web.limits import MAIL_BYTES, read_json
+from redrive.web.problem_types import NOT_FOUND
+from redrive.web.problems import Refused
+
+
+class _Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    emails: list[msgspec.Raw]
+
+
+_MAIL = msgspec.json.Decoder(SubmittedMail)
+_BATCH = msgspec.json.Decoder(_Batch)
+_MAIL_FIELDS = Mail.__struct_fields__
+
+
+class Emails:
+    """The routes of one mail desk."""
+
+    def __init__(self, desk: MailDesk) -> None:
+        self._desk = desk
+
+    def operations(self) -> list[Operation]:
+        submit = frozenset({Permission.SUBMIT})
+        return [
+            Operation(
+                method="POST",
+                path="/v1/emails",
+                name="submitEmail",
+                summary="Send a mail: accepted once it is durably stored",
+                status=202,
+                allowed=submit,
+                answer=self.submit,
+                described=description.submitting(
+                    reference("SubmittedMail"), reference("AcceptedMail"), location=True
+                ),
+            ),
+            Operation(
+                method="POST",
+                path="/v1/emails/batch",
+                name="submitEmails",
+                summary="Send up to 1,000 mails: accepted together or not at all",
+                status=202,
+                allowed=submit,
+                answer=self.submit_batch,
+                described=description.submitting(reference("SubmittedMails"), reference("AcceptedMails")),
+            ),
+            Operation(
+                method="GET",
+                path="/v1/emails/{id}",
+                name="getEmail",
+                summary="How far a mail is: the state of each recipient and every attempt",
+                allowed=submit | {Permission.READ},
+                answer=self.show,
+                described=description.with_path(description.reading("MailDocument"), "id", description.ID),
+            ),
+        ]
+
+    async def submit(self, call: Call) -> Response:
+        body = await read_json(call.request, MAIL_BYTES)
+        key = idempotency_key(call.request, body)
+        mail = decode(_MAIL, body)
+        receipts = await self._hand_in([mail], key, call.tenant)
+        headers = replayed(key, receipts) | {"Location": f"/v1/emails/{receipts[0].id}"}
+        return respond(202, _accepted(mail, receipts[0]), headers)
+
+    async def submit_batch(self, call: Call) -> Response:
+        body = await read_json(call.request, MAIL_BYTES)
+        key = idempotency_key(call.request, body)
+        mails = _decode_batch(decode(_BATCH, body).emails)
+        receipts = await self._hand_in(mails, key, call.tenant)
+        accepted = AcceptedMails([_accepted(*pair) for pair in zip(mails, receipts, strict=True)])
+        return respond(202, accepted, replayed(key, receipts))
+
+    async def show(self, call: Call) -> Response:
+        status = await self._desk.find(call.request.path_params["id"])
+        if status is None or not call.credential.sees(status.tenant):
+            raise Refused(NOT_FOUND, "there is no such mail: it may have finished and been cleaned up")
+        return respond(200, mail_document(status))
+
+    async def _hand_in(
+        self, mails: Sequence[SubmittedMail], key: IdempotencyKey | None, tenant: str
+    ) -> list[Receipt]:
+        requests = [_request(mail, key, index) for index, mail in enumerate(mails)]
+        try:
+            return await self._desk.submit_many(requests, tenant=tenant)
+        except Conflict as error:
+            if key is None:
+                raise
+            raise key.reused() from error
+
+
+def _request(mail: SubmittedMail, key: IdempotencyKey | None, index: int) -> MailRequest:
+    plain = Mail(**{name: getattr(mail, name) for name in _MAIL_FIELDS})
+    ttl = None if mail.ttl is None else timedelta(seconds=mail.ttl)
+    if key is None:
+        return MailRequest(plain, ttl=ttl)
+    return MailRequest(plain, key.item(index), key.digest, ttl)
+
+
+def _decode_batch(documents: Sequence[msgspec.Raw]) -> list[SubmittedMail]:
+    try:
+        return collect(documents, _decode)
+    except Refused:
+        # The desk checks what could be decoded; where something could not be, it never gets to it.
+        collect(documents, _decode_and_check)
+        raise
+
+
+def _decode(_: int, document: msgspec.Raw) -> SubmittedMail:
+    return decode(_MAIL, document)
+
+
+def _decode_and_check(_: int, document: msgspec.Raw) -> None:
+    check(decode(_MAIL, document))
+
+
+def _accepted(mail: Mail, receipt: Receipt) -> AcceptedMail:
+    given = [one for field in (mail.to, mail.cc, mail.bcc) for one in _listed(field)]
+    addresses = list(dict.fromkeys(parse(one).envelope for one in given))
+    return AcceptedMail(receipt.id, receipt.status.value, addresses)
+
+
+def _listed(given: str | Sequence[str]) -> Sequence[str]:
+    return [given] if isinstance(given, str) else given

@@ -1,0 +1,136 @@
+"""`/health`: is the process alive, can it work, and how full is the outbox (R36).
+
+Liveness and readiness need no key, tell nothing else, and do not depend on how many letters are dead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+from starlette.responses import Response
+
+from redrive.core.errors import StoreError
+from redrive.core.ports import Durability, QueueCounts, Store
+from redrive.office.access import KEY_RECORDS, Permission
+from redrive.web import description
+from redrive.web.access import PUBLIC, Call, Operation
+from redrive.web.answers import respond
+from redrive.web.problem_types import FORBIDDEN, UNAVAILABLE
+from redrive.web.problems import Refused
+
+_PATIENCE_S = 5.0
+_DLQ_HIGH = 100
+_RETRY_BACKLOG = 1_000
+
+
+class Health(msgspec.Struct, frozen=True):
+    """`live` or `ready`."""
+
+    status: str
+
+
+class Metrics(msgspec.Struct, frozen=True, rename="camel"):
+    """The counts of R24 over all queues; `failed` is always 0, kept for older dashboards."""
+
+    pending: int
+    processing: int
+    published: int
+    failed: int
+    dlq: int
+    retry_scheduled: int
+    scheduled: int
+
+
+class Alerts(msgspec.Struct, frozen=True, rename="camel"):
+    """More than 100 dead letters; more than 1,000 waiting retries."""
+
+    dlq_high: bool
+    retry_backlog: bool
+
+
+class OutboxHealth(msgspec.Struct, frozen=True):
+    """`healthy`, or `unhealthy` when there are more than 100 dead letters."""
+
+    status: str
+    metrics: Metrics
+    alerts: Alerts
+    durability: Durability
+
+
+SCHEMAS = (Health, OutboxHealth)
+
+
+class HealthRoutes:
+    """The routes; `ready` says whether the worker of this process, if it has one, reaches the store."""
+
+    def __init__(self, store: Store, ready: Callable[[], bool]) -> None:
+        self._store = store
+        self._ready = ready
+
+    def operations(self) -> list[Operation]:
+        return [
+            Operation(
+                method="GET",
+                path="/health/live",
+                name="isLive",
+                summary="Whether the process answers",
+                allowed=PUBLIC,
+                answer=self.live,
+                described=description.public("Health"),
+            ),
+            Operation(
+                method="GET",
+                path="/health/ready",
+                name="isReady",
+                summary="Whether the store can be reached, and the worker of this process runs",
+                allowed=PUBLIC,
+                answer=self.ready,
+                described=description.public("Health"),
+            ),
+            Operation(
+                method="GET",
+                path="/health/outbox",
+                name="getOutboxHealth",
+                summary="What waits, runs, is done and is dead, over all queues",
+                allowed=frozenset({Permission.READ}),
+                answer=self.outbox,
+                described=description.reading("OutboxHealth"),
+            ),
+        ]
+
+    async def live(self, _: Call) -> Response:
+        return respond(200, Health("live"))
+
+    async def ready(self, _: Call) -> Response:
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                await self._store.get_record(KEY_RECORDS, "none")
+        except TimeoutError as error:
+            raise StoreError("the store did not answer in time") from error
+        if not self._ready():
+            detail = "the worker of this process does not reach the store"
+            raise Refused(UNAVAILABLE, detail, headers={"Retry-After": "1"})
+        return respond(200, Health("ready"))
+
+    async def outbox(self, call: Call) -> Response:
+        if call.credential.tenant is not None:
+            raise Refused(FORBIDDEN, "these counts are of all tenants: use a key that belongs to none")
+        described = await self._store.describe()
+        metrics = _metrics(await self._store.queues())
+        alerts = Alerts(metrics.dlq > _DLQ_HIGH, metrics.retry_scheduled > _RETRY_BACKLOG)
+        status = "unhealthy" if alerts.dlq_high else "healthy"
+        return respond(200, OutboxHealth(status, metrics, alerts, described.durability))
+
+
+def _metrics(queues: list[QueueCounts]) -> Metrics:
+    return Metrics(
+        pending=sum(one.pending for one in queues),
+        processing=sum(one.processing for one in queues),
+        published=sum(one.published for one in queues),
+        failed=0,
+        dlq=sum(one.dlq for one in queues),
+        retry_scheduled=sum(one.retry_scheduled for one in queues),
+        scheduled=sum(one.scheduled for one in queues),
+    )

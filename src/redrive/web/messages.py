@@ -1,0 +1,170 @@
+"""`/v1/queues/{queue}/messages`: messages for any queue, one or up to 1,000 at a time.
+
+A payload is kept byte for byte as it came, once it is known that a handler can read it. The mail gateway's
+own queue is closed here: a mail goes through the checks of `/v1/emails`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
+from typing import Annotated, Literal
+
+import msgspec
+from starlette.responses import Response
+
+from redrive.app import Redrive
+from redrive.core.errors import Conflict, InvalidMessage
+from redrive.core.message import Entry, check_queue
+from redrive.core.ports import APPEND_BYTES, Receipt
+from redrive.engine.entries import Submission, make_entry
+from redrive.engine.submit import Submitter
+from redrive.mail.gateway import QUEUE as MAIL_QUEUE
+from redrive.office.access import Permission
+from redrive.web import description
+from redrive.web.access import Call, Operation
+from redrive.web.answers import MOST_S, respond
+from redrive.web.description import reference
+from redrive.web.documents import BATCH, check_payload, collect, decode
+from redrive.web.idempotency import IdempotencyKey, idempotency_key, replayed
+from redrive.web.limits import read_json
+from redrive.web.problem_types import INVALID, TOO_LARGE
+from redrive.web.problems import FieldError, Refused
+
+
+class SubmittedMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A message: `delay` and `ttl` in seconds; `dedupe` makes an equal one later a duplicate of this one."""
+
+    payload: msgspec.Raw
+    delay: Annotated[float, msgspec.Meta(ge=0, le=MOST_S)] | None = None
+    ttl: Annotated[float, msgspec.Meta(gt=0, le=MOST_S)] | None = None
+    dedupe: Annotated[str, msgspec.Meta(min_length=1, max_length=512)] | None = None
+    track: Literal["main", "bulk"] = "main"
+    headers: dict[str, str] = {}
+
+
+class AcceptedMessage(msgspec.Struct, frozen=True):
+    """A message that is durably stored. `duplicate`: it was before, under the same key."""
+
+    id: str
+    status: str
+
+
+class AcceptedMessages(msgspec.Struct, frozen=True):
+    """Messages that are durably stored, in the order given."""
+
+    messages: list[AcceptedMessage]
+
+
+SCHEMAS = (SubmittedMessage, AcceptedMessages)
+
+_DESCRIBED = description.submitting(
+    {
+        "oneOf": [
+            reference("SubmittedMessage"),
+            {"type": "array", "items": reference("SubmittedMessage"), "minItems": 1, "maxItems": BATCH},
+        ]
+    },
+    {"oneOf": [reference("AcceptedMessage"), reference("AcceptedMessages")]},
+)
+
+_MESSAGE = msgspec.json.Decoder(SubmittedMessage)
+_LIST = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """What all messages of one request share."""
+
+    queue: str
+    tenant: str
+    key: IdempotencyKey | None
+
+
+class Messages:
+    """The route to the queues of one app."""
+
+    def __init__(self, app: Redrive) -> None:
+        self._app = app
+        self._store = app.store
+        self._submitter = Submitter(app.store)
+
+    def operations(self) -> list[Operation]:
+        return [
+            Operation(
+                method="POST",
+                path="/v1/queues/{queue}/messages",
+                name="submitMessages",
+                summary="Submit a message, or up to 1,000 together: accepted once durably stored",
+                status=202,
+                allowed=frozenset({Permission.SUBMIT}),
+                answer=self.submit,
+                described=description.with_path(_DESCRIBED, "queue", description.QUEUE),
+            )
+        ]
+
+    async def submit(self, call: Call) -> Response:
+        queue = _queue(call.request.path_params["queue"])
+        body = await read_json(call.request, APPEND_BYTES)
+        key = idempotency_key(call.request, body)
+        origin = _Origin(queue, call.tenant, key)
+        if body.lstrip()[:1] != b"[":
+            (receipt,) = receipts = await self._append([self._entry(origin, 0, body)], key)
+            return respond(202, _accepted(receipt), replayed(key, receipts))
+        documents = decode(_LIST, body)
+        entries = collect(documents, partial(self._entry, origin))
+        receipts = await self._append(entries, key)
+        return respond(202, AcceptedMessages(list(map(_accepted, receipts))), replayed(key, receipts))
+
+    def _entry(self, origin: _Origin, index: int, document: bytes | msgspec.Raw) -> Entry:
+        message, key, queue = decode(_MESSAGE, document), origin.key, origin.queue
+        if key is not None and message.dedupe is not None:
+            error = FieldError("dedupe", "says the same as the Idempotency-Key: give one of them")
+            raise Refused(INVALID, "the message cannot be accepted: see errors", [error])
+        most = self._app.settings.submit.body_bytes
+        if len(bytes(message.payload)) > most:
+            raise Refused(TOO_LARGE, f"a payload has more than {most:,} bytes")
+        check_payload(message.payload)
+        submission = Submission(
+            message.payload,
+            origin.tenant,
+            dedupe=message.dedupe if key is None else key.item(index),
+            delay=None if message.delay is None else timedelta(seconds=message.delay),
+            ttl=None if message.ttl is None else timedelta(seconds=message.ttl),
+            track=message.track,
+            headers=message.headers,
+        )
+        entry = make_entry(
+            queue,
+            submission,
+            ttl_s=self._app.policy(queue).ttl_s,
+            settings=self._app.settings.submit,
+            now=self._store.now(),
+        )
+        return entry if key is None else replace(entry, digest=key.digest)
+
+    async def _append(self, entries: Sequence[Entry], key: IdempotencyKey | None) -> list[Receipt]:
+        try:
+            return await self._submitter.submit(entries)
+        except Conflict as error:
+            if key is None:
+                raise
+            raise key.reused() from error
+
+
+def _queue(name: str) -> str:
+    try:
+        check_queue(name)
+    except InvalidMessage:
+        error = FieldError("queue", "is not a name: use 1-128 of A-Z a-z 0-9 . _ - :")
+        raise Refused(INVALID, "the queue cannot be used: see errors", [error]) from None
+    if name == MAIL_QUEUE:
+        error = FieldError("queue", "belongs to the mail gateway: send mails to /v1/emails")
+        raise Refused(INVALID, "the queue cannot be used: see errors", [error])
+    return name
+
+
+def _accepted(receipt: Receipt) -> AcceptedMessage:
+    return AcceptedMessage(receipt.id, receipt.status.value)

@@ -1,0 +1,59 @@
+"""HTTP/1.1 by httptools, with a bound on the head of a request: in bytes, and in time.
+
+The parser itself would collect a header without end from anyone who can connect. Bodies are bounded where
+they are read, after the key was checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEAD_BYTES = 64 * 1024
+HEAD_S = 20.0
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._head_bytes = 0
+        self._in_head = True
+        self._late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_ended()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
+                self.send_400_response("The head of the request is too long.")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._expect_head()
+
+    def on_headers_complete(self) -> None:
+        self._head_ended()
+        super().on_headers_complete()
+
+    def _expect_head(self) -> None:
+        self._head_ended()
+        self._in_head, self._head_bytes = True, 0
+        self._late = self.loop.call_later(HEAD_S, self.transport.close)
+
+    def _head_ended(self) -> None:
+        self._in_head = False
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None

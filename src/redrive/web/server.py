@@ -1,0 +1,169 @@
+"""The server: uvicorn in our own event loop, on a socket of our own.
+
+Signals, reloads and logs stay with the process. Binds to this machine alone unless told otherwise (S1).
+Known weakness: the number of connections is not bounded here; a proxy in front does that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from redrive.app import Redrive
+from redrive.core.errors import ConfigurationError, RedriveError
+from redrive.web.access import Rates
+from redrive.web.api import make_api
+from redrive.web.desk import MailDesk
+from redrive.web.protocol import BoundedProtocol
+
+_BACKLOG = 1_024
+_DRAIN_S = 10
+_IDLE_S = 75
+
+
+class CannotListen(RedriveError):
+    """The address cannot be listened on: taken, not ours, or not allowed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """How to serve. `trusted_proxies` are the addresses whose X-Forwarded-For is believed."""
+
+    allow_remote: bool = False
+    certificate: Path | None = None
+    private_key: Path | None = None
+    trusted_proxies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that listens."""
+
+    url: str
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without hands on the process's signals, that tells when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+
+@asynccontextmanager
+async def serve(
+    app: Redrive,
+    listen: str,
+    *,
+    mail: MailDesk | None = None,
+    ready: Callable[[], bool] = lambda: True,
+    settings: ServerSettings = ServerSettings(),  # noqa: B008 - immutable
+    rates: Rates = Rates(),  # noqa: B008 - immutable
+) -> AsyncIterator[Running]:
+    """Serve an app at `host:port` (port 0: any free one) while inside; opens the app if it is not yet.
+
+    On leaving, no new requests are taken and those under way have 10 s to end. Raises CannotListen, or
+    ConfigurationError when the address is not one or needs `allow_remote`.
+    """
+    host, port = parse_listen(listen)
+    _refuse_exposure(host, settings)
+    await app.open()
+    api = make_api(app, mail, ready=ready, rates=rates)
+    with _bound(host, port) as bound:
+        server = _Server(_config(api, settings))
+        serving = asyncio.create_task(server.serve(sockets=[bound]))
+        try:
+            await _listening(server, serving)
+            scheme = "http" if settings.certificate is None else "https"
+            yield Running(f"{scheme}://{_written(host, bound.getsockname()[1])}")
+        finally:
+            server.should_exit = True
+            await serving
+
+
+def parse_listen(text: str) -> tuple[str, int]:
+    """Host and port of `127.0.0.1:8025` or `[::1]:8025`."""
+    host, colon, port = text.strip().rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isdecimal() or int(port) > 65_535:
+        raise ConfigurationError(f"listen: {text[:80]!r} is no address: write 127.0.0.1:8025 or [::1]:8025")
+    return host, int(port)
+
+
+def _refuse_exposure(host: str, settings: ServerSettings) -> None:
+    guarded = settings.allow_remote or settings.certificate is not None or settings.trusted_proxies
+    if guarded or host == "localhost":
+        return
+    try:
+        local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = False
+    if not local:
+        raise ConfigurationError(
+            f"listen: {host} can be reached from other machines, and keys would travel in the clear: listen "
+            "on 127.0.0.1, give a certificate, name a trusted proxy, or say --allow-remote"
+        )
+
+
+@contextmanager
+def _bound(host: str, port: int) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio turns Nagle's algorithm off only where the protocol is said: without, an answer takes 40 ms.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as bound:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((host, port))
+            bound.listen(_BACKLOG)
+        except (OSError, UnicodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "not a host name"
+            raise CannotListen(
+                f"cannot listen on {_written(host, port)}: {why}; stop what listens there, or choose another "
+                "address with --listen"
+            ) from error
+        yield bound
+
+
+def _written(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _config(api: Callable[..., object], settings: ServerSettings) -> uvicorn.Config:
+    return uvicorn.Config(
+        api,
+        http=BoundedProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=_IDLE_S,
+        timeout_graceful_shutdown=_DRAIN_S,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.private_key,
+    )
+
+
+async def _listening(server: _Server, serving: asyncio.Task[None]) -> None:
+    """Return once the server listens; raise what it raised instead."""
+    waiting = asyncio.create_task(server.listening.wait())
+    await asyncio.wait({waiting, serving}, return_when=asyncio.FIRST_COMPLETED)
+    if serving.done():
+        waiting.cancel()
+        serving.result()

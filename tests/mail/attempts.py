@@ -1,0 +1,54 @@
+"""What the tests of the SMTP client send, how impatient they are, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from redrive.mail.envelope import Envelope
+from redrive.mail.opening import open_connection
+from redrive.mail.smtp_errors import SmtpError
+from redrive.mail.smtp_settings import SmtpTimeouts
+from tests.mail.scripted_server import Script, ScriptedServer, scripted
+
+MAIL = Envelope("a@example.org", ("b@example.org",), b"Subject: x\r\n\r\n.hello\r\n")
+LARGE = Envelope("a@example.org", ("b@example.org",), b"Subject: x\r\n\r\n" + (b"y" * 76 + b"\r\n") * 100_000)
+SHORT_S = 0.3
+HASTY = SmtpTimeouts(
+    connect_s=5,
+    greeting_s=SHORT_S,
+    command_s=SHORT_S,
+    data_s=SHORT_S,
+    block_s=SHORT_S,
+    final_s=SHORT_S,
+    probe_s=SHORT_S,
+    quit_s=SHORT_S,
+)
+MODES = pytest.mark.parametrize("extensions", [(), ("PIPELINING",)], ids=["lock-step", "pipelining"])
+
+
+def mail(number: int = 0) -> Envelope:
+    """A mail that can be told from others."""
+    return Envelope("a@example.org", ("b@example.org",), b"Subject: %d\r\n\r\nhello\r\n" % number)
+
+
+def delivered(server: ScriptedServer) -> Counter[bytes]:
+    """How often each content arrived."""
+    return Counter(content for session in server.sessions for content in session.contents)
+
+
+async def attempt(script: Script, mail: Envelope = MAIL, timeouts: SmtpTimeouts | None = None) -> SmtpError:
+    """The error that a send meets on this server."""
+    async with scripted(script) as server:
+        with pytest.raises(SmtpError) as caught:
+            await (await open_connection(server.relay, timeouts=timeouts)).send(mail)
+    return caught.value
+
+
+async def idle_for(seconds: float) -> None:
+    """A timer that fires later than that, which is what makes a connection stale."""
+    passed = asyncio.Event()
+    asyncio.get_running_loop().call_later(2 * seconds, passed.set)
+    await passed.wait()
