@@ -20,6 +20,8 @@ from redrive.config.settings import Settings
 from redrive.core import lifecycle
 from redrive.core.retry import PROFILES, delay_table
 from redrive.core.settings import QueueSettings
+from redrive.mail.rules import markdown_table as mail_rules
+from redrive.mailbox.behaviours import markdown_table as mailbox_addresses
 
 ROOT = Path(__file__).resolve().parent.parent
 PART = re.compile(r"(<!-- generated: ([a-z ]+) -->\n).*?(<!-- end -->)", re.S)
@@ -80,6 +82,7 @@ def parts() -> dict[str, str]:
         "settings top": settings_table("", meanings["top"]),
         "settings queues": queue_table(meanings["queues"]),
     }
+    made |= {"mail rules": mail_rules(), "mailbox addresses": mailbox_addresses()}
     made |= {f"delays {name}": delay_table(policy) for name, policy in PROFILES.items()}
     made |= {f"settings {section}": settings_table(section, meanings[section]) for section in SECTIONS}
     return made

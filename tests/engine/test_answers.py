@@ -6,9 +6,10 @@ import asyncio
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypedDict
 
 import msgspec
+import pydantic
 import pytest
 
 from redrive import Delivery, Later, Permanent, Redrive, RetryPolicy, Temporary, Uncertain
@@ -277,3 +278,40 @@ async def test_a_rate_limits_the_queue(make_app: MakeApp) -> None:
         assert await run_until_idle(app, clock=clock) == {"done": 15}
         assert ran[10] - ran[0] > timedelta(seconds=59)  # the period begins with the claim
         assert ran[20] - ran[10] > timedelta(seconds=59)
+
+
+class Basket(pydantic.BaseModel):
+    customer: str
+    items: list[int]
+
+
+class Parcel(TypedDict):
+    weight: float
+
+
+async def test_pydantic_models_and_typed_dicts_arrive_as_they_were_sent(app: Redrive) -> None:
+    seen: list[object] = []
+
+    @app.handler("baskets")
+    async def basket(payload: Basket) -> None:
+        seen.append(payload)
+
+    @app.handler("parcels")
+    def parcel(payload: Parcel) -> None:
+        seen.append(payload)
+
+    await app.submit("baskets", Basket(customer="ana", items=[1, 2]))
+    await app.submit("parcels", Parcel(weight=1.5))
+    await run_until_idle(app)
+    assert seen == [Basket(customer="ana", items=[1, 2]), {"weight": 1.5}]
+
+
+async def test_a_body_that_a_pydantic_model_refuses_is_poison(app: Redrive) -> None:
+    @app.handler("baskets")
+    async def basket(payload: Basket) -> None: ...
+
+    await app.submit("baskets", {"customer": "ana", "items": "none"})
+    assert await run_until_idle(app) == {"buried": 1}
+    (letter,) = await dead_letters(app)
+    assert letter.reason is Reason.POISON
+    assert "does not fit" in letter.failures[0].reason

@@ -107,7 +107,7 @@ async def test_a_drop_before_the_dot_is_a_temporary_failure(gateway: Redrive, pl
 
 
 async def test_a_wrong_password_holds_the_lane_and_buries_nothing(tmp_path: Path) -> None:
-    settings = MailboxSettings(credentials=Credentials("gateway", "new"))
+    settings = MailboxSettings(require_auth=Credentials("gateway", "new"))
     async with Mailbox(settings=settings) as inbox:
         relay = inbox.url.replace("smtp://", "smtp://gateway:old@")
         async with make_gateway(tmp_path, relay) as app:

@@ -7,7 +7,7 @@ own dependency.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast
 
 import msgspec
 
@@ -20,7 +20,6 @@ class Misfit(Exception):
     """A body that is readable but does not fit the handler's type."""
 
 
-@runtime_checkable
 class _Model(Protocol):
     """What Redrive uses of a pydantic model."""
 
@@ -33,8 +32,8 @@ class _Model(Protocol):
 def encode(payload: object) -> bytes:
     """The payload as JSON, or InvalidMessage saying why it cannot be."""
     try:
-        if isinstance(payload, _Model):
-            return payload.model_dump_json().encode()
+        if hasattr(payload, "model_dump_json"):
+            return cast("_Model", payload).model_dump_json().encode()
         return msgspec.json.encode(payload)
     except RecursionError:
         raise InvalidMessage("the payload is nested too deeply to be written as JSON") from None
