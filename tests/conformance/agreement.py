@@ -13,18 +13,28 @@ from tests.conformance.model import SLACK_MS, Item, Model
 
 
 async def check_agreement(store: Store, model: Model) -> None:
-    checks = (_check_item(store, message_id, item) for message_id, item in model.items.items())
+    checks = (_check_item(store, model, message_id, item) for message_id, item in model.items.items())
     await asyncio.gather(*checks)
     for queue in model.queues:
         dead = {letter.message.id for letter in await letters(store, queue)}
         assert dead == {item.entry.message.id for item in model.of(queue, State.DEAD)}
         await _check_lanes(store, model, queue)
+    await _check_families(store, model)
     await _check_counts(store, model)
 
 
-async def _check_item(store: Store, message_id: str, item: Item) -> None:
+async def _check_families(store: Store, model: Model) -> None:
+    parents = {item.entry.message.parent for item in model.items.values()} - {None}
+    for parent in sorted(map(str, parents)):
+        found = [one.message.id for one in await store.family(parent)]
+        assert found == [item.entry.message.id for item in model.children(parent)]
+
+
+async def _check_item(store: Store, model: Model, message_id: str, item: Item) -> None:
     found = await account(store, message_id)
     assert found.state is item.state, f"{message_id} is {found.state}, not {item.state}"
+    body = item.entry.message.body if model.keeps_body(message_id) else b""
+    assert found.message.body == body, f"the body of {message_id} is {found.message.body!r}, not {body!r}"
     if item.state is State.REMOVED:
         return
     progress = found.progress
@@ -50,6 +60,7 @@ async def _check_lanes(store: Store, model: Model, queue: str) -> None:
 def _check_lane(found: Lane, model: Model) -> None:
     lane = model.lanes[found.queue, found.tenant]
     assert (found.state, found.weight, found.cap) == (lane.state, lane.weight, lane.cap)
+    assert (found.probe_at, found.held_reason) == (lane.probe_at, lane.held_reason)
     assert (found.served, found.done) == (lane.served, lane.done)
     states = [(State.WAITING, found.waiting), (State.CLAIMED, found.in_flight), (State.DEAD, found.dead)]
     for state, count in states:

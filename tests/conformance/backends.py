@@ -1,4 +1,4 @@
-"""The stores under test: each backend opens stores on one set of data and can spoil a record.
+"""The stores under test: each backend opens stores on one set of data and can damage a record.
 
 A new store joins the suite by one more class here and one more name in `BACKENDS`. The virtual clock is
 each store's `skew_ms`; `Backend.advance` moves it on every store that was opened here.
@@ -24,6 +24,8 @@ class Backend(Protocol):
 
     async def corrupt(self, message_id: str) -> None: ...
 
+    async def lose_body(self, message_id: str) -> None: ...
+
 
 class SqliteBackend:
     """One file in the test's own folder."""
@@ -37,17 +39,24 @@ class SqliteBackend:
         return SqliteStore(self._path, finished=finished)
 
     async def corrupt(self, message_id: str) -> None:
-        import apsw
-
-        connection = apsw.Connection(str(self._path))
-        connection.set_busy_timeout(5_000)
         spoil = (
             "UPDATE bodies SET headers = CAST(? AS TEXT)"
             " WHERE seq = (SELECT seq FROM messages WHERE id = ?) RETURNING seq"
         )
-        spoiled = connection.execute(spoil, (GARBAGE, message_id)).fetchall()
+        self._damage(spoil, GARBAGE, message_id)
+
+    async def lose_body(self, message_id: str) -> None:
+        lose = "DELETE FROM bodies WHERE seq = (SELECT seq FROM messages WHERE id = ?) RETURNING seq"
+        self._damage(lose, message_id)
+
+    def _damage(self, statement: str, *bindings: str | bytes) -> None:
+        import apsw
+
+        connection = apsw.Connection(str(self._path))
+        connection.set_busy_timeout(5_000)
+        damaged = connection.execute(statement, bindings).fetchall()
         connection.close()
-        assert spoiled, f"no message {message_id} to spoil"
+        assert damaged, f"no message {bindings[-1]!r} to damage"
 
 
 class RedisBackend:
@@ -63,15 +72,21 @@ class RedisBackend:
         return RedisStore(self._url, prefix=self._prefix, finished=finished)
 
     async def corrupt(self, message_id: str) -> None:
+        await self._damage("HSET", message_id, GARBAGE)
+
+    async def lose_body(self, message_id: str) -> None:
+        await self._damage("HDEL", message_id)
+
+    async def _damage(self, command: str, message_id: str, *more: bytes) -> None:
         from redis.asyncio import Redis
 
         client = Redis.from_url(self._url)
         keys = [key async for key in client.scan_iter(f"{self._prefix}:*:m")]
-        spoiled = [key for key in keys if await client.hexists(key, message_id)]
-        for key in spoiled:
-            await client.hset(key, message_id, GARBAGE)
+        damaged = [key for key in keys if await client.hexists(key, message_id)]
+        for key in damaged:
+            await client.execute_command(command, key, message_id, *more)
         await client.aclose()
-        assert spoiled, f"no message {message_id} to spoil"
+        assert damaged, f"no message {message_id} to damage"
 
 
 class Bench:
@@ -102,6 +117,10 @@ class Bench:
     async def corrupt(self, message_id: str) -> None:
         """Make the record of a message unreadable, behind the store's back."""
         await self._backend.corrupt(message_id)
+
+    async def lose_body(self, message_id: str) -> None:
+        """Remove the body of a message, behind the store's back."""
+        await self._backend.lose_body(message_id)
 
     async def close_store(self, store: Store) -> None:
         """Close one store before the others."""

@@ -17,7 +17,7 @@ from redrive.core.letters import Account, DeadLetter
 from redrive.core.limits import Rate
 from redrive.core.message import Delivery, Entry, Message, Track, expiry
 from redrive.core.ports import APPEND_BYTES, Claim, Claimed, QueueCounts, Receipt, Store
-from redrive.core.verdict import Bury, Complete, Reason, Release, RetryAt, Settlement, Verdict
+from redrive.core.verdict import Bury, Complete, Hold, Reason, Release, RetryAt, Settlement, Verdict
 
 QUEUE = "orders"
 TENANT = "acme"
@@ -49,14 +49,16 @@ def entry(
     delay_s: float = 0.0,
     ttl_s: float = DAY_S,
     headers: Mapping[str, str] | None = None,
+    parent: str | None = None,
+    digest: bytes | None = None,
 ) -> Entry:
     """An entry due `delay_s` from now."""
     enqueued_at = store.now() - _PAST_MS
     due_at = enqueued_at + round(delay_s * 1000)
     message = Message(
-        id or new_id(), queue, tenant, body, enqueued_at, ttl_s, track, dedupe, dict(headers or {})
+        id or new_id(), queue, tenant, body, enqueued_at, ttl_s, track, dedupe, dict(headers or {}), parent
     )
-    return Entry(message, due_at, expiry(enqueued_at, due_at, ttl_s))
+    return Entry(message, due_at, expiry(enqueued_at, due_at, ttl_s), digest)
 
 
 async def append(store: Store, *entries: Entry) -> list[Receipt]:
@@ -139,6 +141,13 @@ async def crash(store: Store, *deliveries: Delivery) -> AbstractSet[str]:
     return await store.settle(
         [Settlement(one, Release(soon(store), failure(one, kind=Kind.LOST))) for one in deliveries]
     )
+
+
+async def hold(
+    store: Store, *deliveries: Delivery, probe_s: float = MINUTE_S, why: str = "535 wrong password"
+) -> AbstractSet[str]:
+    """Each delivery's lane is held, to be probed `probe_s` from now."""
+    return await settle(store, Hold(soon(store, probe_s), why), *deliveries)
 
 
 async def bury(

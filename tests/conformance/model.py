@@ -14,7 +14,7 @@ from redrive.core.lanes import LaneState
 from redrive.core.lifecycle import State
 from redrive.core.message import Entry, Lapse
 from redrive.core.ports import QueueCounts, Receipt, Status
-from redrive.core.verdict import Bury, Complete, Release, RetryAt, Verdict
+from redrive.core.verdict import Bury, Complete, Hold, Release, RetryAt, Verdict
 
 SLACK_MS = 15_000
 
@@ -33,6 +33,8 @@ class Item:
     token: str | None = None
     until_at: int = 0
     counted: bool = False
+    reclaimed: bool = False
+    discarded: bool = False
 
     @property
     def queue(self) -> str:
@@ -52,6 +54,19 @@ class LaneModel:
     cap: int | None = None
     served: int = 0
     done: int = 0
+    probe_at: int | None = None
+    held_reason: str | None = None
+
+    def switch(self, state: LaneState) -> None:
+        self.state, self.probe_at, self.held_reason = state, None, None
+
+    def hold(self, probe_at: int, reason: str) -> None:
+        if self.state is LaneState.RUNNING or self.probe_at is not None:
+            self.state, self.probe_at, self.held_reason = LaneState.HELD, probe_at, reason
+
+    def end_hold(self) -> None:
+        if self.probe_at is not None:
+            self.switch(LaneState.RUNNING)
 
 
 @dataclass(slots=True)
@@ -92,7 +107,8 @@ class Model:
         return [item for item in self.items.values() if item.queue == queue and item.state is state]
 
     def room(self, queue: str, tenant: str) -> int:
-        cap = self.lanes[queue, tenant].cap
+        lane = self.lanes[queue, tenant]
+        cap = 1 if lane.state is LaneState.HELD else lane.cap
         in_flight = sum(item.tenant == tenant for item in self.of(queue, State.CLAIMED))
         return 10**6 if cap is None else max(0, cap - in_flight)
 
@@ -103,15 +119,25 @@ class Model:
         return [
             item
             for item in self.of(queue, State.WAITING)
-            if (item.crashes > 0) is suspects
-            and self.passed(item.due_at)
-            and self.lanes[queue, item.tenant].state is LaneState.RUNNING
-            and self.room(queue, item.tenant) > 0
+            if (item.crashes > 0) is suspects and self.passed(item.due_at) and self.may_run(item)
         ]
+
+    def may_run(self, item: Item) -> bool:
+        """Whether its lane lets it; a suspect of a held lane only where nothing else can be the probe."""
+        lane = self.lanes[item.queue, item.tenant]
+        if self.room(item.queue, item.tenant) == 0:
+            return False
+        if lane.probe_at is None or item.crashes == 0:
+            return lane.state is LaneState.RUNNING or (
+                lane.probe_at is not None and self.passed(lane.probe_at)
+            )
+        waiting = [one for one in self.of(item.queue, State.WAITING) if one.tenant == item.tenant]
+        return self.passed(lane.probe_at) and all(one.crashes > 0 for one in waiting)
 
     def hand_out(self, message_id: str, token: str, until_at: int) -> None:
         item = self.items[message_id]
         item.state, item.token, item.until_at, item.counted = State.CLAIMED, token, until_at, True
+        item.reclaimed = False
         item.attempts += 1
         self.lanes[item.queue, item.tenant].served += 1
 
@@ -126,7 +152,7 @@ class Model:
     def take_over(self, message_id: str, token: str, until_at: int) -> None:
         item = self.items[message_id]
         item.counted = item.counted and item.state is State.CLAIMED
-        item.state, item.token, item.until_at = State.CLAIMED, token, until_at
+        item.state, item.token, item.until_at, item.reclaimed = State.CLAIMED, token, until_at, True
 
     def holds(self, message_id: str, token: str) -> bool:
         item = self.items[message_id]
@@ -140,20 +166,29 @@ class Model:
         if not self.holds(message_id, token):
             return False
         item = self.items[message_id]
+        lane = self.lanes[item.queue, item.tenant]
         item.token = None
         match verdict:
             case Complete():
                 item.state = State.DONE
-                self.lanes[item.queue, item.tenant].done += 1
+                lane.done += 1
+                lane.end_hold()
                 self.end_key(item, self.now + self.dedupe_ms)
             case RetryAt(due_at=due_at):
                 item.state, item.due_at, item.crashes = State.WAITING, due_at, 0
+                lane.end_hold()
             case Release(due_at=due_at, failure=failure):
                 item.state, item.due_at = State.WAITING, due_at
                 item.attempts -= 1
                 item.crashes += failure is not None
             case Bury():
                 item.state = State.DEAD
+                if not item.reclaimed:
+                    lane.end_hold()
+            case Hold(probe_at=probe_at, reason=reason):
+                item.state, item.due_at = State.WAITING, self.now
+                item.attempts -= 1
+                lane.hold(probe_at, reason)
         return True
 
     def end_key(self, item: Item, ends_at: int) -> None:
@@ -167,8 +202,18 @@ class Model:
         known = [self.items[message_id] for message_id in dict.fromkeys(ids) if message_id in self.items]
         return [item for item in known if item.queue == queue and item.state is before]
 
-    def remove(self, item: Item) -> None:
-        item.state = State.REMOVED
+    def children(self, message_id: str) -> list[Item]:
+        return [item for item in self.items.values() if item.entry.message.parent == message_id]
+
+    def keeps_body(self, message_id: str) -> bool:
+        """Whether a message is here and has its body: not finished, or needed by an open child."""
+        item = self.items.get(message_id)
+        return item is not None and (
+            not _finished(item) or not all(_finished(child) for child in self.children(message_id))
+        )
+
+    def remove(self, item: Item, *, discarded: bool = False) -> None:
+        item.state, item.discarded = State.REMOVED, discarded
         self.end_key(item, 0)
 
     def redrive(self, item: Item) -> None:
@@ -191,3 +236,7 @@ class Model:
             suspects=sum(item.crashes > 0 for item in waiting),
             oldest_due_at=min((item.due_at for item in waiting), default=None),
         )
+
+
+def _finished(item: Item) -> bool:
+    return item.state is State.DONE or (item.state is State.REMOVED and not item.discarded)

@@ -66,6 +66,31 @@ async def test_a_key_in_use_with_another_body_is_a_conflict_with_the_first_id(st
     assert ids_of(await drain(store)) == [first]
 
 
+async def test_a_digest_stands_for_the_body_where_it_is_given(store: Store) -> None:
+    (first,) = await submit(store, dedupe="k", body=b"rendered at 9:00", digest=b"mail 7")
+    (same,) = await append(store, entry(store, dedupe="k", body=b"rendered at 9:01", digest=b"mail 7"))
+    assert same == Receipt(first, State.WAITING, DUPLICATE)
+    (other,) = await append(store, entry(store, dedupe="k", body=b"rendered at 9:00", digest=b"mail 8"))
+    assert (other.id, other.status) == (first, CONFLICT)
+    (without,) = await append(store, entry(store, dedupe="k", body=b"rendered at 9:00"))
+    assert without.status is CONFLICT
+
+
+async def test_digests_are_compared_within_one_call(store: Store) -> None:
+    receipts = await append(
+        store,
+        entry(store, dedupe="k", body=b"1", digest=b"same"),
+        entry(store, dedupe="k", body=b"2", digest=b"same"),
+        entry(store, dedupe="k", body=b"1", digest=b""),
+    )
+    assert statuses(receipts) == [ACCEPTED, DUPLICATE, CONFLICT]
+
+
+async def test_a_digest_without_a_key_deduplicates_nothing(store: Store) -> None:
+    receipts = await append(store, entry(store, digest=b"same"), entry(store, digest=b"same"))
+    assert statuses(receipts) == [ACCEPTED, ACCEPTED]
+
+
 async def test_a_key_belongs_to_its_tenant(store: Store) -> None:
     receipts = await append(
         store,

@@ -247,3 +247,10 @@ async def test_a_retry_keeps_its_track_and_takes_part_in_claims_again(store: Sto
     again = await drain(store)
     assert ids_of(again) == ids
     assert {one.message.track for one in again} == {Track.BULK}
+
+
+async def test_a_finished_message_keeps_its_headers_and_loses_its_body(store: Store) -> None:
+    (message_id,) = await submit(store, headers={"to": "ana"})
+    await complete(store, await take_one(store))
+    found = await account(store, message_id)
+    assert (found.message.headers, found.message.body) == ({"to": "ana"}, b"")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from redrive.core.failure import Kind
 from redrive.core.lanes import LaneChange, LaneState
 from redrive.core.lifecycle import State
+from redrive.core.limits import Rate
 from redrive.core.ports import Store
 from redrive.core.verdict import Reason, Release
 from tests.conformance.backends import Bench
@@ -172,3 +173,16 @@ async def test_a_suspect_can_be_cancelled(store: Store) -> None:
     claimed = await claim(store)
     assert (claimed.deliveries, claimed.suspects) == ((), False)
     assert (await lane(store)).waiting == 0
+
+
+async def test_a_suspect_beyond_the_rate_stays_where_it_is(bench: Bench, store: Store) -> None:
+    (message_id,) = await suspects(store)
+    await submit(store)
+    rate = Rate(1, MINUTE_S)
+    assert len((await claim(store, rate=rate)).deliveries) == 1
+    refused = await claim(store, rate=rate, alone=True)
+    assert (refused.deliveries, refused.suspects) == ((), True)
+    found = await lane(store)
+    assert (found.waiting, found.in_flight, (await counts(store)).suspects) == (1, 1, 1)
+    bench.advance(2 * MINUTE_S)
+    assert ids_of(await claim(store, rate=rate, alone=True)) == [message_id]

@@ -1,4 +1,4 @@
-"""The machine's rules for submitters, workers and upkeep: append, claim, settle, extend, reclaim.
+"""The machine's rules for submitters and workers: append, claim, settle.
 
 Rules are synchronous; the store runs on a private event loop. Rules are weighted towards work that moves:
 most claims are settled in the same step, and leases are lost on purpose, because a machine that mostly
@@ -17,11 +17,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from redrive.core.failure import Kind
-from redrive.core.message import Delivery, Entry, Lapse, Track
+from redrive.core.message import Delivery, Entry, Track
 from redrive.core.ports import Store
-from redrive.core.retry import RetryPolicy
 from redrive.core.settings import FinishedSettings
-from redrive.core.verdict import Bury, Complete, Failed, Reason, Release, RetryAt, Settlement, Verdict, decide
+from redrive.core.verdict import (
+    Bury,
+    Complete,
+    Hold,
+    Reason,
+    Release,
+    RetryAt,
+    Settlement,
+    Verdict,
+)
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (
     append,
@@ -50,7 +58,7 @@ delays = st.sampled_from([0, 0, 0, AWAY_S, 2 * STEP_S + AWAY_S])
 LONG_S, SHORT_S = float(100_000 * STEP_S + AWAY_S), float(3 * STEP_S + AWAY_S)
 lives = st.sampled_from([LONG_S, LONG_S, SHORT_S])
 picks = st.lists(st.integers(0, 10_000), min_size=1, max_size=6)
-VERDICTS = ("complete", "retry", "retry later", "release", "release later", "crash", "bury", "bury")
+VERDICTS = ("complete", "retry", "retry later", "release", "release later", "crash", "bury", "bury", "hold")
 
 
 def spread(seed: bytes) -> list[str]:
@@ -86,8 +94,8 @@ class WorkerRules(RuleBasedStateMachine):
             made = [entry(self._store, queue=queue, tenant=tenant) for tenant in "aaaaabbc"]
             brief = [entry(self._store, queue=queue, tenant=tenant, ttl_s=SHORT_S) for tenant in "ab"]
             self._append(made + brief)
-            self._claim(queue, 3)
-            self._settle([(one, "bury") for one in self._deliveries[-3:]])
+            self._claim(queue, 4)
+            self._settle(list(zip(self._deliveries[-4:], ("bury", "bury", "bury", "complete"), strict=True)))
             self._claim(queue, 1)
             self._settle([(self._deliveries[-1], "crash")])
 
@@ -173,12 +181,22 @@ class WorkerRules(RuleBasedStateMachine):
     def _take(self, batch: list[Delivery], token: str) -> None:
         for delivery in batch:
             assert delivery.lease.token == token
+            held = self._model.lanes[delivery.message.queue, delivery.message.tenant].probe_at is not None
+            assert delivery.probe is held
+            self.seen["probes"] += held
+            self._check_parent(delivery)
             self._model.hand_out(delivery.message.id, token, delivery.lease.until_at)
             item = self._model.items[delivery.message.id]
             assert delivery.message == item.entry.message
             assert delivery.progress.attempts == item.attempts
         self._deliveries += batch
         self.seen["handed out"] += len(batch)
+
+    def _check_parent(self, delivery: Delivery) -> None:
+        parent = delivery.message.parent
+        body = None if parent is None else self._model.items[parent].entry.message.body
+        assert (delivery.parent_body, delivery.unreadable) == (body, None)
+        self.seen["children"] += parent is not None
 
     @rule(queue=queues)
     def claim_suspect(self, queue: str) -> None:
@@ -210,7 +228,8 @@ class WorkerRules(RuleBasedStateMachine):
     def _settle(self, chosen: list[tuple[Delivery, str]]) -> None:
         settlements = [Settlement(one, self._verdict(one, kind)) for one, kind in chosen]
         refused = self._run(self._store.settle(settlements))
-        accepted = {one.delivery.message.id for one in settlements if self._apply(one)}
+        holds_last = sorted(settlements, key=lambda one: isinstance(one.verdict, Hold))
+        accepted = {one.delivery.message.id for one in holds_last if self._apply(one)}
         assert refused == {one.delivery.message.id for one in settlements} - accepted or self._shared(chosen)
 
     def _apply(self, settlement: Settlement) -> bool:
@@ -238,60 +257,8 @@ class WorkerRules(RuleBasedStateMachine):
                 return RetryAt(soon(self._store, later), failure(delivery))
             case "release":
                 return Release(soon(self._store, later))
+            case "hold":
+                return Hold(soon(self._store, AWAY_S), "wrong password")
             case "crash":
                 return Release(soon(self._store), failure(delivery, kind=Kind.LOST))
         return Bury(Reason.PERMANENT, failure(delivery, kind=Kind.PERMANENT))
-
-    @precondition(lambda self: self._deliveries)
-    @rule(indexes=picks)
-    def extend(self, indexes: list[int]) -> None:
-        leases = {self._deliveries[index % len(self._deliveries)].lease for index in indexes}
-        gone = self._run(self._store.extend(sorted(leases, key=lambda one: one.token), LEASE_S))
-        assert gone == {one.token for one in leases if not self._model.held_by(one.token)}
-        for lease in leases:
-            for message_id in self._model.held_by(lease.token):
-                self._model.items[message_id].until_at = self._model.now + round(LEASE_S * 1000)
-
-    @rule(steps=st.integers(1, 4))
-    def advance(self, steps: int) -> None:
-        self._bench.advance(steps * STEP_S)
-
-    @rule(queue=queues, decided=st.booleans(), limit=st.sampled_from([1, 2, 500]))
-    def reclaim(self, queue: str, decided: bool, limit: int) -> None:
-        """Take over what lapsed; then decide and settle, unless this process is lost as well."""
-        taken = self._reclaim(queue, limit)
-        if decided and taken:
-            settlements = [Settlement(one, self._judge(one)) for one in taken]
-            assert self._run(self._store.settle(settlements)) == set()
-            applied = [self._apply(one) for one in settlements]
-            assert all(applied)
-
-    @rule(queue=queues, kinds=seeds, limit=st.sampled_from([1, 2, 500]))
-    def overtake(self, queue: str, kinds: list[str], limit: int) -> None:
-        """Leases run out, someone takes over, and the late workers settle with what they have."""
-        self._claim(queue, 4)
-        late = [one for one in self._deliveries if self._model.holds(one.message.id, one.lease.token)]
-        self.advance(2)
-        taken = self._reclaim(queue, limit)
-        chosen = {one.message.id for one in taken}
-        overtaken = [one for one in late if one.message.id in chosen]
-        self._settle(list(zip(overtaken, kinds, strict=False)))
-        self.claim_suspect(queue)
-
-    def _reclaim(self, queue: str, limit: int) -> list[Delivery]:
-        token = new_token()
-        taken = self._run(self._store.reclaim(queue, token, LEASE_S, limit))
-        lapsed = self._model.lapsed(queue)
-        assert len(taken) == min(limit, len(lapsed))
-        wrong = [one for one in taken if lapsed.get(one.message.id) is not one.lapse]
-        assert wrong == [], f"{[(one.message.id, one.lapse) for one in wrong]} are not among {lapsed}"
-        for delivery in taken:
-            self._model.take_over(delivery.message.id, token, delivery.lease.until_at)
-            self.seen[f"reclaimed {delivery.lapse}"] += 1
-        self._deliveries += taken
-        return taken
-
-    def _judge(self, delivery: Delivery) -> Verdict:
-        lost = delivery.lapse is Lapse.LOST and self._model.items[delivery.message.id].counted
-        outcome = Failed(failure(delivery, kind=Kind.LOST if lost else Kind.EXPIRED))
-        return decide(outcome, delivery.progress, RetryPolicy(), now=soon(self._store), jitter=0.5)

@@ -115,25 +115,42 @@ async def test_what_the_server_cannot_carry_is_told_and_the_connection_stays() -
 
 
 async def test_a_cancelled_send_closes_the_connection() -> None:
-    asked = asyncio.Event()
+    asked, gone = asyncio.Event(), asyncio.Event()
 
     async def script(session: Session) -> None:
         await greet(session)
         await session.line()
         asked.set()
         await session.client_gone()
+        gone.set()
 
-    async with scripted(script) as server:
+    async with scripted(script) as server, asyncio.timeout(10):
         connection = await open_connection(server.relay)
         task = asyncio.create_task(connection.send(MAIL))
         await asked.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert not connection.usable
+        await gone.wait()
         with pytest.raises(Dropped):
             await connection.send(MAIL)
-        await connection.close()
+
+
+async def test_a_server_that_says_421_is_left_at_once() -> None:
+    gone = asyncio.Event()
+
+    async def script(session: Session) -> None:
+        await greet(session, "PIPELINING")
+        await session.command("MAIL", "421 4.3.2 shutting down")
+        await session.client_gone()
+        gone.set()
+
+    async with scripted(script) as server, asyncio.timeout(10):
+        connection = await open_connection(server.relay)
+        (reply,) = await connection.send(MAIL)
+        assert (reply.phase, reply.reply.code) == (Phase.MAIL, 421)
+        assert not connection.usable
+        await gone.wait()
 
 
 async def test_a_server_that_ignores_quit_is_left_after_a_short_while() -> None:

@@ -1,7 +1,7 @@
 """The command line: it parses, calls the office, and prints. It decides nothing about a message.
 
-One small file a group of commands; this one joins them and is the only place where an error becomes an
-exit code. Standard output carries the answer alone, and with --json exactly one document; notes, progress
+One small file a group of commands, imported when it is asked for; this one joins them and is the only
+place where an error becomes an exit code. Standard output carries the answer alone, and with --json exactly one document; notes, progress
 and errors go to standard error. Known weakness: an error that nobody foresaw still shows its traceback.
 """
 
@@ -12,17 +12,8 @@ from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, Parameter
 
-from redrive.cli.backup import backup
-from redrive.cli.config import config
-from redrive.cli.dlq import dlq
-from redrive.cli.messages import cancel, run_now, show
 from redrive.cli.output import Output
 from redrive.cli.problems import CommandError, Exit
-from redrive.cli.queues import queue
-from redrive.cli.send import send
-from redrive.cli.status import status
-from redrive.cli.up import up
-from redrive.cli.worker import worker
 from redrive.core.errors import ConfigurationError, Conflict, InvalidMessage, RedriveError, StoreError
 from redrive.version import __version__
 
@@ -36,8 +27,25 @@ app = App(
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
-for command in (up, worker, send, status, show, cancel, run_now, queue, dlq, config, backup):
-    app.command(command)
+for command in (
+    "up:up",
+    "demo:demo",
+    "serve:serve",
+    "worker:worker",
+    "mail:mail",
+    "mailbox:mailbox",
+    "send:send",
+    "status:status",
+    "messages:show",
+    "messages:cancel",
+    "messages:run_now",
+    "queues:queue",
+    "dlq:dlq",
+    "keys:keys",
+    "config:config",
+    "backup:backup",
+):
+    app.command(f"redrive.cli.{command}")
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ from redrive.cli.output import Output
 from redrive.cli.problems import CommandError, Exit
 from redrive.config import Settings, load
 from redrive.core.ports import Store
+from redrive.office.access import Access
 from redrive.office.audit import Actor
 from redrive.office.letters import Letters
 from redrive.office.messages import Messages
@@ -68,6 +69,7 @@ class Session:
     messages: Messages
     letters: Letters
     queues: Queues
+    access: Access
 
     async def known_queue(self, given: str) -> str:
         """The queue of this name, or of this dead-letter queue's name; NOT_FOUND when there is none."""
@@ -81,14 +83,15 @@ class Session:
 
 
 @asynccontextmanager
-async def session(flags: Flags) -> AsyncIterator[Session]:
-    """Open the store that exists, and close it."""
+async def session(flags: Flags, *, create: bool = False) -> AsyncIterator[Session]:
+    """Open the store that exists, or with `create` a new one, and close it."""
     settings = flags.settings()
     store = make_store(settings.store, settings.finished)
-    _refuse_missing(settings.store)
+    if not create:
+        refuse_missing(settings.store)
     await store.open()
     try:
-        actor = Actor(_who(), "cli")
+        actor = operator()
         yield Session(
             Output(flags.json),
             settings,
@@ -96,12 +99,14 @@ async def session(flags: Flags) -> AsyncIterator[Session]:
             Messages(store, actor),
             Letters(store, actor, settings.policy),
             Queues(store, actor),
+            Access(store, actor),
         )
     finally:
         await store.close()
 
 
-def _refuse_missing(url: str) -> None:
+def refuse_missing(url: str) -> None:
+    """UNREACHABLE when the URL names a SQLite file that does not exist."""
     file = Path(url.removeprefix(_SQLITE)).absolute()
     if url.startswith(_SQLITE) and not file.exists():
         raise CommandError(
@@ -111,10 +116,10 @@ def _refuse_missing(url: str) -> None:
         )
 
 
-def _who() -> str:
+def operator() -> Actor:
     """The account that runs this, from the system and not from a variable that anyone may set."""
     try:
         account = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         account = f"uid{os.getuid()}"
-    return f"{account}@{socket.gethostname()}"
+    return Actor(f"{account}@{socket.gethostname()}", "cli")

@@ -66,7 +66,7 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The whole life of one message. A finished one has lost its body: `message.body` is empty."""
+    """The whole life of one message. A finished one keeps its headers and has lost its body."""
 
     message: Message
     progress: Progress

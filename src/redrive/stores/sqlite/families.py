@@ -64,5 +64,10 @@ def close_children(db: apsw.Connection, parents: Iterable[str | None]) -> None:
 
 
 def remove_bodies(db: apsw.Connection, finished: Iterable[tuple[int, int]]) -> None:
-    """The bodies of finished messages go; the second of each pair says whether it is still needed."""
-    db.executemany(SETTLE["remove_body"], [(seq,) for seq, needed in finished if not needed])
+    """The bodies of finished messages go, their headers stay with the record; the second of each pair says
+    whether the body is still needed."""
+    seqs = [(seq,) for seq, needed in finished if not needed]
+    before = db.total_changes()
+    db.executemany(SETTLE["remove_body"], seqs)
+    if db.total_changes() - before < len(seqs):
+        db.executemany(SETTLE["empty_body"], seqs)

@@ -116,6 +116,7 @@ class _Settling:
             gone = [row[0] for row in rows if not row[8]]
             remove_failures(self._db, gone)
             self._db.executemany(SQL["remove_redrives"], [(seq,) for seq in gone])
+            self._db.executemany(SQL["remove_content"], [(seq,) for seq in gone])
         counts = Counter((row[4], row[3]) for row in rows)
         for queue in {queue for queue, _ in counts}:
             self._book(queue).read_ahead(lanes=(number for where, number in counts if where == queue))

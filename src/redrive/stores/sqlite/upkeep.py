@@ -103,6 +103,7 @@ def _remove(step: Step, seqs: Sequence[int]) -> None:
     numbers = [(seq,) for seq in seqs]
     remove_failures(step.db, seqs)
     step.db.executemany(SETTLE["remove_redrives"], numbers)
+    step.db.executemany(SETTLE["remove_content"], numbers)
     step.db.executemany(SQL["remove_message"], numbers)
 
 

@@ -5,6 +5,7 @@
 -- name: parents
 select m.id, length(b.body) from json_each(?2) j cross join messages m on m.id = j.value join bodies b using (seq)
 where m.queue = ?1
+  and (m.open_children > 0 or not (m.state = 'done' or coalesce(m.move in ('cancel', 'purge'), false)))
 
 -- name: open_children
 update messages set open_children = open_children + ?2 where id = ?1

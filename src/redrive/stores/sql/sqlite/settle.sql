@@ -33,6 +33,13 @@ where id = ?1 and lease = ?2
 returning seq, id, ?2, lane, queue, generation
 
 -- name: remove_body
+delete from bodies where seq = ? and headers is null
+
+-- Headers stay as long as the record does.
+-- name: empty_body
+update bodies set body = x'' where seq = ?
+
+-- name: remove_content
 delete from bodies where seq = ?
 
 -- name: remove_redrives

@@ -1,0 +1,93 @@
+"""The app that a command line names as module:attribute, with the settings of that command line.
+
+The module is named by the operator, never by stored data (S8), and is looked for in the working folder
+first. What importing it raises is told in one line with its place.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from redrive.app import Redrive
+from redrive.cli.problems import CommandError, Exit
+from redrive.cli.session import NO_FLAGS, Flags
+from redrive.config import Settings
+
+
+def make_app(target: str | None, *, mail: bool, flags: Flags, more: Mapping[str, object]) -> Redrive:
+    """The named app, or one of our own; with `mail` it serves `email:send` too."""
+    if target is None:
+        app = Redrive(settings=flags.settings(**more))
+    else:
+        app = _load(target)
+        app.configure(_settings(app, flags, more))
+    if mail:
+        app.serve_mail()
+    return app
+
+
+def _settings(app: Redrive, flags: Flags, more: Mapping[str, object]) -> Settings:
+    """What the app was made with, unless the command line says otherwise; code counts as a flag."""
+    if flags == replace(NO_FLAGS, json=flags.json) and set(more.values()) == {None}:
+        return app.settings
+    made = app.settings
+    in_code = {name for name in ("store", "profile") if made.origins.get(name) == "flag"}
+    if "profile" in in_code and flags.profile is None:
+        more = {**more, "profile": made.profile}
+    settings = flags.settings(**more)
+    if "store" in in_code and flags.store is None:
+        return replace(settings, store=made.store)
+    return settings
+
+
+def _load(target: str) -> Redrive:
+    module_name, mark, attribute = target.partition(":")
+    if not module_name or not mark or not attribute:
+        raise CommandError(
+            f"{target!r} is not module:attribute: write shop:app for `app` in shop.py", Exit.USAGE
+        )
+    found: object = _import(module_name)
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise CommandError(f"{module_name} has no {attribute!r}: name the Redrive app in it", Exit.USAGE)
+        found = getattr(found, part)
+    if not isinstance(found, Redrive):
+        raise CommandError(
+            f"{target} is a {type(found).__name__}, not a Redrive app: name what Redrive(...) made",
+            Exit.USAGE,
+        )
+    return found
+
+
+def _import(module_name: str) -> ModuleType:
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        return import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{module_name}.".startswith(f"{error.name}."):
+            raise CommandError(
+                f"no module {module_name!r} in {folder} or among the installed ones: "
+                "run from the folder that holds it",
+                Exit.USAGE,
+            ) from error
+        raise _import_failed(module_name, error) from error
+    except Exception as error:
+        raise _import_failed(module_name, error) from error
+
+
+def _import_failed(module_name: str, error: Exception) -> CommandError:
+    frames = traceback.extract_tb(error.__traceback__)
+    told = isinstance(error, SyntaxError) or not frames
+    place = "" if told else f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
+    return CommandError(
+        f"importing {module_name} failed: {type(error).__name__}: {error}{place}; mend it, then start again",
+        Exit.USAGE,
+    )

@@ -1,0 +1,103 @@
+"""`redrive serve`: the HTTP API; with an app or --mail, its handlers run in the same process."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from redrive.cli.api import Api, Listen, listening
+from redrive.cli.liveness import Readiness, end_when_stuck
+from redrive.cli.loading import make_app
+from redrive.cli.output import Output
+from redrive.cli.problems import CommandError, Exit
+from redrive.cli.session import NO_FLAGS, Flags
+from redrive.cli.status import store_line
+from redrive.core.ports import Description
+from redrive.engine.signals import stop_on_signals
+from redrive.telemetry.log_format import configure_logs
+
+
+async def serve(
+    app: str | None = None,
+    /,
+    *,
+    mail: bool = False,
+    listen: str | None = None,
+    allow_remote: bool = False,
+    certificate: Path | None = None,
+    private_key: Path | None = None,
+    trusted_proxy: tuple[str, ...] = (),
+    log_level: str | None = None,
+    log_format: str | None = None,
+    flags: Flags = NO_FLAGS,
+) -> None:
+    """Serve the HTTP API until SIGTERM or Ctrl-C; its first start prints an admin key, once.
+
+    Parameters
+    ----------
+    app
+        module:attribute of an app whose handlers run beside the API.
+    mail
+        Send mails too, through the relay that the setting `mail` names.
+    listen
+        Address and port, such as 127.0.0.1:8025.
+    allow_remote
+        Listen on an address that other machines reach, although keys would travel in the clear.
+    certificate
+        A PEM file: serve HTTPS.
+    private_key
+        The PEM file of the certificate's key.
+    trusted_proxy
+        An address whose X-Forwarded-For is believed; may be given several times.
+    log_level
+        debug, info, warning or error.
+    log_format
+        json, text or auto.
+    """
+    if (certificate is None) != (private_key is None):
+        raise CommandError("--certificate and --private-key go together: give both", Exit.USAGE)
+    more = {"listen": listen, "logs.level": log_level, "logs.format": log_format}
+    served = make_app(app, mail=mail, flags=flags, more=more)
+    configure_logs(served.settings.logs.level, "json" if flags.json else served.settings.logs.format)
+    place = Listen(
+        address=served.settings.listen,
+        allow_remote=allow_remote,
+        certificate=certificate,
+        private_key=private_key,
+        trusted_proxies=trusted_proxy,
+    )
+    readiness = Readiness()
+    served.telemetry.add(readiness.see)
+    async with served, listening(served, place, readiness, curl=False) as api:
+        described = await served.store.describe()
+        queues = [one.queue for one in served.served()]
+        document = _document(api, described) | {"queues": queues}
+        Output(flags.json).answer(document, lambda: _page(api, described, queues))
+        await (served.run(on_stuck=end_when_stuck) if queues else _until_stopped())
+
+
+async def _until_stopped() -> None:
+    stop = asyncio.Event()
+    with stop_on_signals(stop.set):
+        await stop.wait()
+
+
+def _document(api: Api, described: Description) -> dict[str, Any]:
+    return {
+        "url": api.url,
+        "store": described.url,
+        "durability": described.durability.value,
+        "adminKey": api.admin_key,
+    }
+
+
+def _page(api: Api, described: Description, queues: list[str]) -> RenderableType:
+    serves = f", and serves {', '.join(queues)}" if queues else ""
+    lines = [Text(f"listening on {api.url}{serves}"), store_line(described)]
+    if api.admin_key is not None:
+        lines.append(Text.assemble("admin key  ", (api.admin_key, "bold"), "  shown once: keep it"))
+    return Group(*lines)

@@ -1,0 +1,55 @@
+"""A server in a thread of its own, for clients that are not asynchronous."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from redrive import Redrive
+from redrive.config import load
+from redrive.core.limits import Rate
+from redrive.office.access import Access, Role
+from redrive.office.audit import Actor
+from redrive.web.access import Rates
+from redrive.web.server import serve
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Where a server listens, and a key of each role for it."""
+
+    url: str
+    keys: dict[Role, str]
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Served]:
+    """A server with its own store, while inside."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    server = _serve(folder)
+    try:
+        yield asyncio.run_coroutine_threadsafe(anext(server), loop).result(30)
+        asyncio.run_coroutine_threadsafe(anext(server, None), loop).result(30)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _serve(folder: Path):  # type: ignore[no-untyped-def]
+    settings = load({"store": f"sqlite:///{folder}/redrive.db"}, environ={}, folder=folder)
+    unlimited = Rate(1_000_000, 60.0)
+    async with Redrive(settings=settings) as app:
+        access = Access(app.store, Actor("test", "test"))
+        keys = {
+            role: (await access.create(role, "acme" if role is Role.SUBMIT else None))[1] for role in Role
+        }
+        rates = Rates(unlimited, unlimited)
+        async with serve(app, "127.0.0.1:0", mail=app.mail, rates=rates) as server:
+            yield Served(server.url, keys)

@@ -1,0 +1,83 @@
+"""A real server on a free port, and a client for each key."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from redrive import Redrive
+from redrive.config import load
+from redrive.office.access import Access, Role
+from redrive.office.audit import Actor
+from redrive.web.server import serve
+
+MAIL: dict[str, Any] = {
+    "from": "Shop <shop@shop.example>",
+    "to": "ana@customer.example",
+    "subject": "Your order",
+    "text": "It is on its way.",
+}
+
+Login = Callable[..., Awaitable[httpx.AsyncClient]]
+
+
+@pytest.fixture
+async def app(tmp_path: Path) -> AsyncIterator[Redrive]:
+    given = {"store": f"sqlite:///{tmp_path}/redrive.db", "profile": "development"}
+    async with Redrive(settings=load(given, environ={}, folder=tmp_path)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def access(app: Redrive) -> Access:
+    return Access(app.store, Actor("test", "test"))
+
+
+@pytest.fixture
+async def url(app: Redrive) -> AsyncIterator[str]:
+    async with serve(app, "127.0.0.1:0", mail=app.mail) as server:
+        yield server.url
+
+
+@pytest.fixture
+async def stranger(url: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A client without a key."""
+    async with httpx.AsyncClient(base_url=url) as client:
+        yield client
+
+
+@pytest.fixture
+async def login(url: str, access: Access) -> AsyncIterator[Login]:
+    """Clients with a new key of a role and a tenant."""
+    clients: list[httpx.AsyncClient] = []
+
+    async def make(role: Role, tenant: str | None = None) -> httpx.AsyncClient:
+        _, key = await access.create(role, tenant)
+        client = httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {key}"})
+        clients.append(client)
+        return client
+
+    yield make
+    for client in clients:
+        await client.aclose()
+
+
+@pytest.fixture
+async def acme(login: Login) -> httpx.AsyncClient:
+    """A submitter of the tenant acme."""
+    return await login(Role.SUBMIT, "acme")
+
+
+@pytest.fixture
+async def globex(login: Login) -> httpx.AsyncClient:
+    """A submitter of another tenant."""
+    return await login(Role.SUBMIT, "globex")
+
+
+@pytest.fixture
+async def viewer(login: Login) -> httpx.AsyncClient:
+    return await login(Role.VIEWER)

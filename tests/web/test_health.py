@@ -1,0 +1,119 @@
+"""Health: alive, able to work, and how full the outbox is (R36)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import httpx
+import pytest
+
+from redrive import Permanent, Redrive, Submission, Temporary
+from redrive.core.ports import Claim
+from redrive.office.access import Role
+from redrive.testing import run_until_idle
+from redrive.web.server import serve
+from tests.web.conftest import Login
+from tests.web.problems import problem
+
+
+async def _handle(payload: str) -> None:
+    match payload:
+        case "dead":
+            raise Permanent("no")
+        case "again":
+            raise Temporary("busy", retry_after=timedelta(hours=1))
+
+
+async def test_an_empty_outbox_is_healthy(viewer: httpx.AsyncClient) -> None:
+    response = await viewer.get("/health/outbox")
+    assert response.status_code == 200
+    counts = ("pending", "processing", "published", "failed", "dlq", "retryScheduled", "scheduled")
+    assert response.json() == {
+        "status": "healthy",
+        "metrics": dict.fromkeys(counts, 0),
+        "alerts": {"dlqHigh": False, "retryBacklog": False},
+        "durability": "A",
+    }
+
+
+async def test_the_counts_are_of_all_queues(app: Redrive, viewer: httpx.AsyncClient) -> None:
+    for queue in ("a", "b"):
+        app.handler(queue)(_handle)
+        await app.submit_many(queue, [Submission(word) for word in ("done", "dead", "dead", "again")])
+    await run_until_idle(app)
+    await app.submit("a", "later", delay=timedelta(hours=1))
+    await app.submit("a", "now")
+    await app.submit("b", "now")
+    await app.store.claim(Claim("b", "token", 1, 30.0))
+    answer = (await viewer.get("/health/outbox")).json()
+    assert answer["metrics"] == {
+        "pending": 1,
+        "processing": 1,
+        "published": 2,
+        "failed": 0,
+        "dlq": 4,
+        "retryScheduled": 2,
+        "scheduled": 1,
+    }
+
+
+async def test_more_than_100_dead_letters_are_unhealthy_and_still_ready(
+    app: Redrive, viewer: httpx.AsyncClient
+) -> None:
+    app.handler("a")(_handle)
+    await app.submit_many("a", [Submission("dead")] * 100)
+    await run_until_idle(app)
+    assert (await viewer.get("/health/outbox")).json()["status"] == "healthy"
+    await app.submit("a", "dead")
+    await run_until_idle(app)
+    response = await viewer.get("/health/outbox")
+    assert response.status_code == 200
+    assert response.json()["status"] == "unhealthy"
+    assert response.json()["alerts"] == {"dlqHigh": True, "retryBacklog": False}
+    assert (await viewer.get("/health/ready")).status_code == 200
+
+
+async def test_more_than_1000_waiting_retries_are_a_backlog(app: Redrive, viewer: httpx.AsyncClient) -> None:
+    app.handler("a")(_handle)
+    for count in (1_000, 1):
+        await app.submit_many("a", [Submission("again")] * count)
+    await run_until_idle(app)
+    answer = (await viewer.get("/health/outbox")).json()
+    assert answer["alerts"] == {"dlqHigh": False, "retryBacklog": True}
+    assert answer["status"] == "healthy"
+
+
+async def test_a_viewer_of_one_tenant_does_not_see_the_counts_of_all(login: Login) -> None:
+    problem(await (await login(Role.VIEWER, "acme")).get("/health/outbox"), 403, "forbidden")
+
+
+@pytest.mark.parametrize(("path", "status"), [("/health/live", "live"), ("/health/ready", "ready")])
+async def test_liveness_and_readiness_need_no_key(
+    stranger: httpx.AsyncClient, path: str, status: str
+) -> None:
+    response = await stranger.get(path)
+    assert (response.status_code, response.json()) == (200, {"status": status})
+
+
+async def test_a_process_whose_worker_is_not_ready_is_not_ready(app: Redrive) -> None:
+    working = [False]
+    async with (
+        serve(app, "127.0.0.1:0", ready=lambda: working[0]) as server,
+        httpx.AsyncClient(base_url=server.url) as client,
+    ):
+        response = await client.get("/health/ready")
+        assert "worker" in problem(response, 503, "unavailable")["detail"]
+        assert response.headers["retry-after"] == "1"
+        assert (await client.get("/health/live")).status_code == 200
+        working[0] = True
+        assert (await client.get("/health/ready")).status_code == 200
+
+
+async def test_without_its_store_a_process_is_alive_and_not_ready(
+    app: Redrive, stranger: httpx.AsyncClient
+) -> None:
+    await app.store.close()
+    assert (await stranger.get("/health/live")).status_code == 200
+    response = await stranger.get("/health/ready")
+    problem(response, 503, "unavailable")
+    assert int(response.headers["retry-after"]) >= 1

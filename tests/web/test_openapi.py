@@ -1,0 +1,110 @@
+"""The OpenAPI document says what the server does, and the docs page shows it without anything from elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from redrive.office.access import Role
+from redrive.web.problem_types import PROBLEMS
+from tests.web.background import Served, serving
+
+OPERATIONS = (
+    ("POST", "/v1/emails"),
+    ("POST", "/v1/emails/batch"),
+    ("GET", "/v1/emails/{id}"),
+    ("POST", "/v1/queues/{queue}/messages"),
+    ("GET", "/health/live"),
+    ("GET", "/health/ready"),
+    ("GET", "/health/outbox"),
+)
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+EXAMPLES = 60
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("openapi")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def document(served: Served) -> dict[str, Any]:
+    found: dict[str, Any] = httpx.get(f"{served.url}/openapi.json").json()
+    return found
+
+
+def test_the_document_names_every_operation(document: dict[str, Any]) -> None:
+    assert document["openapi"].startswith("3.1")
+    found = {(method.upper(), path) for path, one in document["paths"].items() for method in one}
+    assert found == set(OPERATIONS)
+    for path in document["paths"].values():
+        for operation in path.values():
+            keyless = operation["operationId"] in ("isLive", "isReady")
+            assert operation["security"] == ([] if keyless else [{"key": []}])
+
+
+def test_every_reference_has_its_schema(document: dict[str, Any]) -> None:
+    names = set(re.findall(r"#/components/schemas/(\w+)", str(document)))
+    assert names <= set(document["components"]["schemas"])
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+@pytest.mark.parametrize("mode", [schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE])
+def test_whatever_is_sent_the_server_does_as_it_says(
+    served: Served, document: dict[str, Any], method: str, path: str, mode: schemathesis.GenerationMode
+) -> None:
+    operation = schemathesis.openapi.from_dict(document)[path][method]
+    role = Role.VIEWER if method == "GET" else Role.SUBMIT
+    headers = {"Authorization": f"Bearer {served.keys[role]}"}
+
+    @seed(4)
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def check(case: schemathesis.Case) -> None:
+        case.call_and_validate(base_url=served.url, headers=headers, checks=CHECKS)
+
+    check()
+
+
+def test_the_docs_page_shows_all_and_fetches_nothing(served: Served, document: dict[str, Any]) -> None:
+    response = httpx.get(f"{served.url}/docs")
+    assert response.headers["content-type"].startswith("text/html")
+    page = response.text
+    for path in document["paths"]:
+        assert path in page
+    for kind in PROBLEMS:
+        assert f'id="{kind.name}"' in page
+    for name in document["components"]["schemas"]:
+        assert f'id="{name}"' in page
+    assert "<script" not in page
+    assert "style=" not in page
+    links = re.findall(r'(?:href|src)="([^"]*)"', page)
+    assert all(link.startswith(("/", "#")) and not link.startswith("//") for link in links)
+    for link in sorted({link for link in links if link.startswith("/")}):
+        assert httpx.get(served.url + link).status_code == 200

@@ -1,0 +1,126 @@
+"""The server: where it listens, what it refuses before any route is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+
+import httpx
+import pytest
+
+from redrive import Redrive
+from redrive.core.errors import ConfigurationError
+from redrive.web import protocol
+from redrive.web.server import CannotListen, ServerSettings, parse_listen, serve
+
+
+def _port(url: str) -> int:
+    return httpx.URL(url).port or 0
+
+
+async def test_any_free_port_is_found_and_told(app: Redrive) -> None:
+    async with serve(app, "127.0.0.1:0") as server:
+        assert _port(server.url) > 0
+        async with httpx.AsyncClient() as client:
+            assert (await client.get(f"{server.url}/health/live")).status_code == 200
+
+
+async def test_it_listens_on_ipv6_too(app: Redrive) -> None:
+    async with serve(app, "[::1]:0") as server, httpx.AsyncClient(base_url=server.url) as client:
+        assert server.url.startswith("http://[::1]:")
+        assert (await client.get("/health/live")).status_code == 200
+
+
+async def test_a_port_in_use_is_named(app: Redrive) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(CannotListen, match=listen):
+            async with serve(app, listen):
+                pytest.fail("it listens")
+
+
+async def test_an_address_that_is_not_ours_is_named(app: Redrive) -> None:
+    with pytest.raises(CannotListen, match="192.0.2.1:8025"):
+        async with serve(app, "192.0.2.1:8025", settings=ServerSettings(allow_remote=True)):
+            pytest.fail("it listens")
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "192.0.2.1:8025", "mail.example:8025"])
+async def test_other_machines_are_kept_out_unless_told_otherwise(app: Redrive, listen: str) -> None:
+    with pytest.raises(ConfigurationError, match="--allow-remote"):
+        async with serve(app, listen):
+            pytest.fail("it listens")
+
+
+@pytest.mark.parametrize(
+    "settings", [ServerSettings(allow_remote=True), ServerSettings(trusted_proxies=("127.0.0.1",))]
+)
+async def test_every_interface_is_served_when_that_was_said(app: Redrive, settings: ServerSettings) -> None:
+    async with serve(app, "0.0.0.0:0", settings=settings) as server, httpx.AsyncClient() as client:
+        answer = await client.get(f"http://127.0.0.1:{_port(server.url)}/health/live")
+        assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("text", ["", "8025", "localhost", ":8025", "a:b", "127.0.0.1:70000", "127.0.0.1:-1"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="listen"):
+        parse_listen(text)
+
+
+async def test_signals_stay_with_the_process(app: Redrive) -> None:
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    async with serve(app, "127.0.0.1:0"):
+        assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+
+
+async def test_after_leaving_nobody_listens(app: Redrive) -> None:
+    async with serve(app, "127.0.0.1:0") as server:
+        url = server.url
+    async with httpx.AsyncClient() as client:
+        with pytest.raises(httpx.ConnectError):
+            await client.get(url)
+
+
+async def test_an_endless_head_is_cut_off(url: str) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", _port(url))
+    writer.write(b"GET /health/live HTTP/1.1\r\nX-Long: ")
+    with pytest.raises(ConnectionError):
+        async with asyncio.timeout(30):
+            while True:
+                writer.write(b"a" * 4_096)
+                await writer.drain()
+                await asyncio.sleep(0)
+    assert b"400 Bad Request" in await _rest(reader)
+
+
+async def test_a_head_that_does_not_come_is_not_waited_for(
+    app: Redrive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "HEAD_S", 0.05)
+    async with serve(app, "127.0.0.1:0") as server, asyncio.timeout(30):
+        for begun in (b"", b"GET /health/live HT"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", _port(server.url))
+            writer.write(begun)
+            assert await reader.read() == b""
+            writer.close()
+
+
+async def test_requests_on_one_connection_are_answered_in_order(url: str) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", _port(url))
+    paths = ("/health/live", "/nowhere", "/health/ready")
+    for path in paths:
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+    writer.write(b"GET /docs HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    async with asyncio.timeout(30):
+        answered = (await reader.read()).decode()
+    writer.close()
+    lines = [line for line in answered.splitlines() if line.startswith("HTTP/1.1 ")]
+    assert [line.split()[1] for line in lines] == ["200", "404", "200", "200"]
+
+
+async def _rest(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.read()
+    except ConnectionError:
+        return b"HTTP/1.1 400 Bad Request"
