@@ -132,6 +132,13 @@ def test_many_recipients_are_folded_between_them() -> None:
     assert len(read(content)["To"].addresses) == 500
 
 
+def test_folding_keeps_every_space() -> None:
+    value = "one  two   three " * 20 + "end"
+    content = rendered(mail(subject=value, headers={"X-A": value}))
+    assert max(map(len, content.split(b"\r\n"))) <= 78
+    assert (read(content)["Subject"], read(content)["X-A"]) == (value, value)
+
+
 def test_free_text_encodes_only_the_words_that_need_it() -> None:
     content = rendered(mail(headers={"List-Id": "News für alle <news.acme.example>"}))
     assert b"List-Id: News =?utf-8?q?f=C3=BCr?= alle <news.acme.example>\r\n" in content

@@ -86,6 +86,7 @@ def test_encoded_words_are_short_and_each_holds_whole_characters(text: str, room
     words = encoded_words(text, room)
     assert len(words[0]) <= room
     assert max(map(len, words)) <= 75
+    assert not any(" " in word for word in words)
     pieces = [decode_header(word)[0] for word in words if not word.endswith("??=")]
     assert "".join([bytes(data).decode(charset or "") for data, charset in pieces]) == text
 

@@ -60,6 +60,10 @@ class RawClient:
     def write(self, data: bytes) -> None:
         self._writer.write(data)
 
+    async def drain(self) -> None:
+        """Until the socket has taken most of what was written."""
+        await self._writer.drain()
+
     async def say(self, line: str) -> str:
         """One command and its reply."""
         self.write(line.encode() + b"\r\n")

@@ -13,6 +13,7 @@ from redrive.core.errors import ConfigurationError, RedriveError
 from redrive.mailbox import Mailbox, MailboxSettings, Received, folder
 from redrive.mailbox.content import read_headers
 from redrive.mailbox.inbox import Inbox
+from redrive.mailbox.memory import Bounded
 from tests.mailbox.clients import CONTENT, content, raw_client
 
 
@@ -77,9 +78,18 @@ def test_a_duplicate_has_the_same_message_id_and_a_common_recipient() -> None:
     keep(inbox, CONTENT, "ok@x", "other@x")
     assert keep(inbox, CONTENT, "third@x").duplicate_of is None
     assert keep(inbox, CONTENT, "fourth@x", "OTHER@x").duplicate_of == 1
+    assert keep(inbox, content("2@x"), "Mixed@x").duplicate_of is None
+    assert keep(inbox, content("2@x"), "mixed@x").duplicate_of == 4
     assert keep(inbox, b"Subject: no id\r\n\r\n").duplicate_of is None
     assert keep(inbox, b"Subject: no id\r\n\r\n").duplicate_of is None
-    assert inbox.duplicates == 1
+    assert inbox.duplicates == 2
+
+
+def test_what_is_remembered_is_bounded_and_the_oldest_goes_first() -> None:
+    memory: Bounded[str, int] = Bounded(2)
+    for number, key in enumerate(["a", "b", "b", "c"]):
+        memory.put(key, number)
+    assert (len(memory), memory.get("a"), memory.get("b"), memory.get("c")) == (2, None, 2, 3)
 
 
 def test_mails_are_found_by_recipient_and_words_of_the_subject() -> None:

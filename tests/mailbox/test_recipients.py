@@ -262,6 +262,14 @@ async def test_each_recipient_of_a_mail_has_its_own_answer(mailbox: Mailbox) -> 
     ]
 
 
+async def test_of_what_recipients_ask_for_after_rcpt_the_first_wish_counts(mailbox: Mailbox) -> None:
+    async with raw_client(mailbox) as client:
+        client.write(b"MAIL FROM:<a@x>\r\nRCPT TO:<data-554@x>\r\nRCPT TO:<data-451@x>\r\nDATA\r\n")
+        await client.replies(4)
+        client.write(CONTENT + b".\r\n")
+        assert await client.reply() == "554 simulated reply"
+
+
 async def test_a_client_that_goes_away_leaves_the_answer_to_its_rcpt(mailbox: Mailbox) -> None:
     async with raw_client(mailbox) as client:
         await client.envelope("ok@x")

@@ -69,6 +69,8 @@ async def test_another_client_logs_in_too() -> None:
         await send(USER, PASSWORD)
         with pytest.raises(aiosmtplib.SMTPAuthenticationError):
             await send(USER, "wrong")
+        with pytest.raises(aiosmtplib.SMTPAuthenticationError):
+            await send("another", PASSWORD)
         with pytest.raises(aiosmtplib.SMTPSenderRefused, match="authentication required"):
             await send(None, None)
 
@@ -118,6 +120,7 @@ async def test_a_mail_comes_over_starttls_and_passwords_only_after_it(
             assert not client.has_extn("auth")
             assert client.docmd("AUTH", "PLAIN")[0] == 503
             client.starttls(context=trusting)
+            assert client.docmd("MAIL", "FROM:<a@x>")[0] == 503
             client.ehlo()
             assert not client.has_extn("starttls")
             assert client.docmd("STARTTLS")[0] == 503
@@ -167,7 +170,7 @@ def test_a_certificate_is_read_from_files_and_a_broken_one_named(
     issued = authority.issue_cert("127.0.0.1")
     issued.cert_chain_pems[0].write_to_path(str(tmp_path / "cert.pem"))
     issued.private_key_pem.write_to_path(str(tmp_path / "key.pem"))
-    assert server_tls(tmp_path / "cert.pem", tmp_path / "key.pem")
+    server_tls(tmp_path / "cert.pem", tmp_path / "key.pem")
     with pytest.raises(ConfigurationError, match=r"none\.pem"):
         server_tls(tmp_path / "none.pem", tmp_path / "key.pem")
     with pytest.raises(ConfigurationError, match=r"cert\.pem"):

@@ -119,9 +119,10 @@ async def test_a_client_that_reads_nothing_is_read_no_further() -> None:
         (connection,) = mailbox._connections
         transport = connection._transport
         assert transport is not None
-        while transport.is_reading():
+        for _ in range(100):
             writer.write(b"RSET\r\n" * 10_000)
             await asyncio.sleep(0)
+        assert (transport.is_reading(), transport.is_closing()) == (False, False)
         assert transport.get_write_buffer_size() < 1_000_000
         writer.transport.abort()
 
@@ -136,6 +137,29 @@ async def test_a_silent_client_is_told_and_closed() -> None:
         assert (await client.say("NOOP")).startswith("250")
         timing.advance(60)
         assert await client.replies(2) == ["421 4.4.2 no command for too long, goodbye", ""]
+
+
+async def test_a_hanging_session_reads_on_but_its_end_is_not_put_off() -> None:
+    timing = ManualTiming()
+    async with Mailbox(timing=timing) as mailbox, raw_client(mailbox) as client:
+        client.write(b"MAIL FROM:<a@x>\r\nRCPT TO:<hang@x>\r\n")
+        await mailbox.wait_for_attempts(1)
+        timing.advance(500)
+        for _ in range(200):
+            client.write(b"x" * 65_536)
+            await client.drain()
+        timing.advance(400)
+        assert await client.replies(2) == ["250 2.1.0 sender ok", ""]
+
+
+async def test_a_client_that_gives_up_leaves_no_timer_behind() -> None:
+    timing = ManualTiming()
+    async with Mailbox(timing=timing) as mailbox:
+        async with raw_client(mailbox) as client:
+            client.write(b"MAIL FROM:<a@x>\r\nRCPT TO:<slow-3s@x>\r\n")
+            await timing.until_armed(3.0)
+        await mailbox.wait_for_attempts(1)
+        assert [timer.cancelled for timer in timing.timers] == [True, True]
 
 
 async def test_closing_ends_every_connection_and_keeps_what_came() -> None:

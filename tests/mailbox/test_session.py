@@ -235,6 +235,12 @@ def test_a_line_of_content_has_at_most_998_characters(length: int, code: str, be
     assert talk.say(before + b"y" * length + b"\r\nshort\r\n.\r\n").startswith(code)
 
 
+def test_the_last_line_of_content_may_be_too_long_as_well() -> None:
+    talk = Talk()
+    talk.say(ENVELOPE)
+    assert talk.say(b"y" * 999 + b"\r\n.\r\n").startswith("554 5.6.0")
+
+
 def test_an_endless_command_line_closes_the_session() -> None:
     talk = Talk()
     assert talk.say(b"NOOP " + b"x" * 2_000) == ""

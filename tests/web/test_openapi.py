@@ -1,4 +1,4 @@
-"""The OpenAPI document says what the server does, and the docs page shows it without anything from elsewhere."""
+"""The OpenAPI document says what the server does, and the docs page shows it from our own server alone."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from schemathesis.checks import not_a_server_error
-from schemathesis.openapi.checks import (
+from schemathesis.specs.openapi.checks import (
     content_type_conformance,
+    negative_data_rejection,
     response_headers_conformance,
     response_schema_conformance,
     status_code_conformance,
@@ -35,6 +36,7 @@ CHECKS = [
     not_a_server_error,
     status_code_conformance,
     content_type_conformance,
+    negative_data_rejection,
     response_headers_conformance,
     response_schema_conformance,
 ]

@@ -41,7 +41,7 @@ async def test_a_port_in_use_is_named(app: Redrive) -> None:
 
 
 async def test_an_address_that_is_not_ours_is_named(app: Redrive) -> None:
-    with pytest.raises(CannotListen, match="192.0.2.1:8025"):
+    with pytest.raises(CannotListen, match=r"192\.0\.2\.1:8025"):
         async with serve(app, "192.0.2.1:8025", settings=ServerSettings(allow_remote=True)):
             pytest.fail("it listens")
 
@@ -84,14 +84,11 @@ async def test_after_leaving_nobody_listens(app: Redrive) -> None:
 
 async def test_an_endless_head_is_cut_off(url: str) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", _port(url))
-    writer.write(b"GET /health/live HTTP/1.1\r\nX-Long: ")
-    with pytest.raises(ConnectionError):
-        async with asyncio.timeout(30):
-            while True:
-                writer.write(b"a" * 4_096)
-                await writer.drain()
-                await asyncio.sleep(0)
-    assert b"400 Bad Request" in await _rest(reader)
+    writer.write(b"GET /health/live HTTP/1.1\r\nX-Long: " + b"a" * protocol.HEAD_BYTES)
+    async with asyncio.timeout(30):
+        answer = await reader.read()
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 400 ")
 
 
 async def test_a_head_that_does_not_come_is_not_waited_for(
@@ -117,10 +114,3 @@ async def test_requests_on_one_connection_are_answered_in_order(url: str) -> Non
     writer.close()
     lines = [line for line in answered.splitlines() if line.startswith("HTTP/1.1 ")]
     assert [line.split()[1] for line in lines] == ["200", "404", "200", "200"]
-
-
-async def _rest(reader: asyncio.StreamReader) -> bytes:
-    try:
-        return await reader.read()
-    except ConnectionError:
-        return b"HTTP/1.1 400 Bad Request"

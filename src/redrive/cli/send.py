@@ -67,12 +67,13 @@ async def send(
             at=at,
             ttl=ttl,
             track=track,
-            headers=dict(map(_header, header)),
+            headers=dict(map(parse_header, header)),
         )
-    _answer(Output(flags.json), queue, tenant, receipt)
+    answer_receipt(Output(flags.json), queue, tenant, receipt)
 
 
-def _answer(output: Output, queue: str, tenant: str, receipt: Receipt) -> None:
+def answer_receipt(output: Output, queue: str, tenant: str, receipt: Receipt) -> None:
+    """What became of a submission."""
     duplicate = receipt.status is Status.DUPLICATE
     if duplicate:
         output.note(f"a duplicate: nothing was added, {receipt.id} has this key and is {receipt.state}")
@@ -98,7 +99,8 @@ def _parse(text: str) -> Any:
         ) from None
 
 
-def _header(text: str) -> tuple[str, str]:
+def parse_header(text: str) -> tuple[str, str]:
+    """Name and value of `name=value`."""
     name, mark, value = text.partition("=")
     if not mark:
         raise InvalidMessage("a header is written as name=value")

@@ -1,0 +1,131 @@
+"""`redrive mail`: hand a mail in, see how far it is, and ask what would be done about a reply."""
+
+from __future__ import annotations
+
+import mimetypes
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from redrive.app import Redrive
+from redrive.cli.mail_page import mail_document, mail_page
+from redrive.cli.output import Output
+from redrive.cli.problems import CommandError, Exit
+from redrive.cli.send import answer_receipt, parse_header
+from redrive.cli.session import NO_FLAGS, Flags, refuse_missing
+from redrive.core.message import DEFAULT_TENANT
+from redrive.mail.checking import MAX_BYTES
+from redrive.mail.gateway import QUEUE
+from redrive.mail.mail import Attachment, Mail
+
+mail = App(name="mail", help="Send mails, see how far they are, and judge replies.")
+mail.command("redrive.cli.classify:classify")
+
+
+@mail.command
+async def send(
+    *,
+    from_: Annotated[str, Parameter(name="--from")],
+    to: tuple[str, ...] = (),
+    cc: tuple[str, ...] = (),
+    bcc: tuple[str, ...] = (),
+    reply_to: tuple[str, ...] = (),
+    subject: str = "",
+    text: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    html: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    attach: tuple[Path, ...] = (),
+    header: tuple[str, ...] = (),
+    tenant: str = DEFAULT_TENANT,
+    ttl: timedelta | None = None,
+    idempotency_key: str | None = None,
+    flags: Flags = NO_FLAGS,
+) -> None:
+    """Hand in a mail; prints its id once it is stored. A worker sends it.
+
+    Parameters
+    ----------
+    from_
+        The sender, as local@domain or "Name <local@domain>".
+    to
+        A recipient; may be given several times.
+    cc
+        A recipient of a copy; may be given several times.
+    bcc
+        A recipient of a blind copy; may be given several times.
+    reply_to
+        Where answers go; may be given several times.
+    subject
+        The subject.
+    text
+        The text; - reads it from standard input.
+    html
+        The same as HTML; - reads it from standard input.
+    attach
+        A file that goes along; may be given several times.
+    header
+        name=value; may be given several times.
+    tenant
+        Whose mail it is.
+    ttl
+        Not tried any more after so long, such as 10m.
+    idempotency_key
+        A key of your own: a second mail with it is answered with the first one's id.
+    """
+    if text == html == "-":
+        raise CommandError("--text and --html cannot both be read from standard input", Exit.USAGE)
+    given = Mail(
+        from_=from_,
+        to=to,
+        cc=cc,
+        bcc=bcc,
+        reply_to=reply_to,
+        subject=subject,
+        text=_content(text),
+        html=_content(html),
+        attachments=[_attachment(file) for file in attach],
+        headers=dict(map(parse_header, header)),
+    )
+    async with Redrive(settings=flags.settings()) as app:
+        receipt = await app.mail.submit(given, tenant=tenant, dedupe=idempotency_key, ttl=ttl)
+    answer_receipt(Output(flags.json), QUEUE, tenant, receipt)
+
+
+@mail.command
+async def show(mail_id: str, /, *, flags: Flags = NO_FLAGS) -> None:
+    """How far a mail is: the state of each recipient, and every attempt.
+
+    Parameters
+    ----------
+    mail_id
+        The id that was answered when the mail was handed in.
+    """
+    settings, output = flags.settings(), Output(flags.json)
+    refuse_missing(settings.store)
+    async with Redrive(settings=settings) as app:
+        status = await app.mail.find(mail_id)
+        if status is None:
+            raise CommandError(
+                f"no mail {mail_id!r} in this store: it may have been cleaned up; "
+                "redrive show also knows other messages",
+                Exit.NOT_FOUND,
+            )
+        now = app.store.now()
+        output.answer(mail_document(status), lambda: mail_page(status, now))
+
+
+def _content(given: str | None) -> str | None:
+    return sys.stdin.read() if given == "-" else given
+
+
+def _attachment(file: Path) -> Attachment:
+    try:
+        if file.stat().st_size > MAX_BYTES:
+            raise CommandError(f"{file} is larger than {MAX_BYTES:,} bytes: send a link to it", Exit.USAGE)
+        data = file.read_bytes()
+    except OSError as error:
+        raise CommandError(f"{file} cannot be read: {error.strerror}", Exit.USAGE) from error
+    kind, packed = mimetypes.guess_type(file.name)
+    return Attachment.of(file.name, data, kind if kind and not packed else "application/octet-stream")

@@ -1,0 +1,151 @@
+"""`redrive mailbox`: run the mailbox simulator by itself, and see what it received.
+
+`list` and `show` read its folder, while it runs or afterwards. Mails are attacker's text (S23).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from cyclopts import App
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from redrive.cli.output import Output, clean, name
+from redrive.cli.problems import CommandError, Exit
+from redrive.cli.session import NO_FLAGS, Flags
+from redrive.cli.times import time_of_day
+from redrive.config import Settings
+from redrive.core.ports import PAGE
+from redrive.core.redaction import printable
+from redrive.engine.signals import stop_on_signals
+from redrive.mailbox import Mailbox, Received
+from redrive.mailbox import folder as folders
+from redrive.office.wire import instant
+
+PORT = 1025
+mailbox = App(name="mailbox", help="The mailbox simulator: run it, and see what it received.")
+
+
+def mailbox_folder(settings: Settings) -> Path:
+    """Where the simulator of a data folder keeps its mails."""
+    return settings.data / "mailbox"
+
+
+@mailbox.default
+@mailbox.command
+async def serve(
+    *, host: str = "127.0.0.1", port: int = PORT, folder: Path | None = None, flags: Flags = NO_FLAGS
+) -> None:
+    """Run the simulator until SIGTERM or Ctrl-C. The recipient chooses what happens; nothing is sent on.
+
+    Parameters
+    ----------
+    host
+        The address to listen on; it lets everybody in, so another than 127.0.0.1 is for trusted networks.
+    port
+        The port; 1025 unless told, 0 takes a free one.
+    folder
+        Where mails are kept; mailbox in the data folder unless told.
+    """
+    if not 0 <= port <= 65_535:
+        raise CommandError(f"--port is {port}: 0 to 65535", Exit.USAGE)
+    place, output = folder or mailbox_folder(flags.settings()), Output(flags.json)
+    stop = asyncio.Event()
+    with stop_on_signals(stop.set):
+        async with Mailbox(host, port, place) as opened:
+            document = {"url": opened.url, "folder": str(place)}
+            output.answer(document, lambda: Text(f"listening on {opened.url}, mails in {place}"))
+            await stop.wait()
+            output.note(f"{opened.total:,} mails, {opened.duplicates:,} of them doubled")
+
+
+@mailbox.command(name="list")
+def list_mails(
+    *,
+    limit: int = 20,
+    to: str | None = None,
+    folder: Path | None = None,
+    flags: Flags = NO_FLAGS,
+) -> None:
+    """The newest mails that the simulator received, oldest first.
+
+    Parameters
+    ----------
+    limit
+        How many at most, up to 500; 20 unless told.
+    to
+        Only those to exactly this address.
+    folder
+        Where mails are kept; mailbox in the data folder unless told.
+    """
+    if not 1 <= limit <= PAGE:
+        raise CommandError(f"--limit is {limit}: 1 to {PAGE}", Exit.USAGE)
+    place, output = _existing(folder, flags), Output(flags.json)
+    found = folders.latest(place, limit if to is None else None)
+    if to is not None:
+        found = [one for one in found if to.lower() in map(str.lower, one.recipients)][-limit:]
+    output.answer({"mails": [_document(one) for one in found]}, lambda: _table(output, found))
+
+
+@mailbox.command
+def show(mail_id: int, /, *, folder: Path | None = None, flags: Flags = NO_FLAGS) -> None:
+    """One received mail as it came.
+
+    Parameters
+    ----------
+    mail_id
+        The number that `mailbox list` shows.
+    folder
+        Where mails are kept; mailbox in the data folder unless told.
+    """
+    place = _existing(folder, flags)
+    found = folders.find(place, mail_id)
+    if found is None:
+        raise CommandError(f"no mail {mail_id} in {place}: see redrive mailbox list", Exit.NOT_FOUND)
+    content = found.content.decode("utf-8", "replace")
+    Output(flags.json).answer(_document(found) | {"content": content}, lambda: _page(found, content))
+
+
+def _existing(folder: Path | None, flags: Flags) -> Path:
+    place = folder or mailbox_folder(flags.settings())
+    if not place.is_dir():
+        raise CommandError(
+            f"no mailbox at {place.absolute()} yet: redrive up or redrive mailbox starts one",
+            Exit.UNREACHABLE,
+        )
+    return place
+
+
+def _document(mail: Received) -> dict[str, Any]:
+    return {
+        "id": mail.id,
+        "receivedAt": instant(mail.at),
+        "from": mail.sender,
+        "to": list(mail.recipients),
+        "subject": mail.subject,
+        "messageId": mail.message_id,
+        "companyId": mail.tenant,
+        "duplicateOf": mail.duplicate_of,
+        "bytes": len(mail.content),
+    }
+
+
+def _table(output: Output, found: list[Received]) -> RenderableType:
+    if not found:
+        return Text("no mails")
+    table = output.table("id", "at (UTC)", "from", "to", "subject", numbers=("id",))
+    for one in found:
+        subject = name(one.subject)
+        if one.duplicate_of is not None:
+            subject.append(f" (doubles {one.duplicate_of})", "yellow")
+        sent_to = name(", ".join(one.recipients))
+        table.add_row(str(one.id), time_of_day(one.at)[:8], name(one.sender), sent_to, subject)
+    return table
+
+
+def _page(mail: Received, content: str) -> RenderableType:
+    head = f"{mail.id}  received {instant(mail.at)} from {clean(mail.sender)} to "
+    return Group(Text(head + clean(", ".join(mail.recipients)), "bold"), Text(), Text(printable(content)))
