@@ -43,7 +43,6 @@ class StoreMachine(TimeRules):
         else:
             with pytest.raises(InvalidMessage, match=parent.id):
                 self._run(append(self._store, *made))
-            self.seen["orphans"] += count
 
     @rule(queue=queues, count=counts, stranger=strangers, kept=st.booleans())
     def move_dead(self, queue: str, count: int, stranger: int, kept: bool) -> None:

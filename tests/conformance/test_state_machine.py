@@ -27,7 +27,6 @@ MOVES = (
     "Hold",
     "probes",
     "children",
-    "orphans",
     "stale",
     "overtaken",
     "suspects",

@@ -98,6 +98,13 @@ class WorkerRules(RuleBasedStateMachine):
             self._settle(list(zip(self._deliveries[-4:], ("bury", "bury", "bury", "complete"), strict=True)))
             self._claim(queue, 1)
             self._settle([(self._deliveries[-1], "crash")])
+            dead = made[0].message
+            self._append([entry(self._store, queue=queue, tenant="c", parent=dead.id) for _ in range(2)])
+            self._claim(queue, 1)
+            self._settle([(self._deliveries[-1], "hold")])
+        self._bench.advance(STEP_S)
+        for queue in ("orders", "mail:send"):
+            self._claim(queue, 3)
 
     def teardown(self) -> None:
         self._runner.run(self._bench.close())

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import httpx
 
 from redrive import Redrive
 from redrive.config import load
@@ -25,6 +27,11 @@ class Served:
     url: str
     keys: dict[Role, str]
 
+    def client(self, role: Role | None) -> httpx.Client:
+        """A client with the key of a role, or without one."""
+        headers = {} if role is None else {"Authorization": f"Bearer {self.keys[role]}"}
+        return httpx.Client(base_url=self.url, headers=headers)
+
 
 @contextmanager
 def serving(folder: Path) -> Iterator[Served]:
@@ -34,15 +41,17 @@ def serving(folder: Path) -> Iterator[Served]:
     thread.start()
     server = _serve(folder)
     try:
-        yield asyncio.run_coroutine_threadsafe(anext(server), loop).result(30)
-        asyncio.run_coroutine_threadsafe(anext(server, None), loop).result(30)
+        started = asyncio.run_coroutine_threadsafe(_next(server), loop).result(30)
+        assert started is not None
+        yield started
+        asyncio.run_coroutine_threadsafe(_next(server), loop).result(30)
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
 
 
-async def _serve(folder: Path):  # type: ignore[no-untyped-def]
+async def _serve(folder: Path) -> AsyncIterator[Served]:
     settings = load({"store": f"sqlite:///{folder}/redrive.db"}, environ={}, folder=folder)
     unlimited = Rate(1_000_000, 60.0)
     async with Redrive(settings=settings) as app:
@@ -53,3 +62,7 @@ async def _serve(folder: Path):  # type: ignore[no-untyped-def]
         rates = Rates(unlimited, unlimited)
         async with serve(app, "127.0.0.1:0", mail=app.mail, rates=rates) as server:
             yield Served(server.url, keys)
+
+
+async def _next(server: AsyncIterator[Served]) -> Served | None:
+    return await anext(server, None)

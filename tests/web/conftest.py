@@ -1,8 +1,8 @@
-"""A real server on a free port, and a client for each key."""
+"""Real servers on free ports: one a test with its app at hand, or one a module for tables of requests."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from redrive.config import load
 from redrive.office.access import Access, Role
 from redrive.office.audit import Actor
 from redrive.web.server import serve
+from tests.web.background import Served, serving
 
 MAIL: dict[str, Any] = {
     "from": "Shop <shop@shop.example>",
@@ -81,3 +82,24 @@ async def globex(login: Login) -> httpx.AsyncClient:
 @pytest.fixture
 async def viewer(login: Login) -> httpx.AsyncClient:
     return await login(Role.VIEWER)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One server for a whole module, in a thread of its own."""
+    with serving(tmp_path_factory.mktemp("served")) as server:
+        yield server
+
+
+@pytest.fixture
+def submitter(served: Served) -> Iterator[httpx.Client]:
+    """A submitter of the module's server."""
+    with served.client(Role.SUBMIT) as client:
+        yield client
+
+
+@pytest.fixture
+def visitor(served: Served) -> Iterator[httpx.Client]:
+    """A client of the module's server without a key."""
+    with served.client(None) as client:
+        yield client

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
-from redrive import Redrive
+from redrive.office.access import Role
+from tests.web.background import Served
 from tests.web.conftest import MAIL
 from tests.web.problems import fields, problem
 
@@ -37,9 +38,10 @@ PLACES: list[tuple[str, str, Any]] = [
 
 
 @pytest.fixture(autouse=True)
-async def _nothing_is_stored(app: Redrive) -> AsyncIterator[None]:
+def _nothing_is_stored(served: Served) -> Iterator[None]:
     yield
-    assert await app.store.queues() == []
+    with served.client(Role.VIEWER) as viewer:
+        assert set(viewer.get("/health/outbox").json()["metrics"].values()) == {0}
 
 
 def _broken(value: Any, text: str) -> Any:
@@ -51,11 +53,11 @@ def _broken(value: Any, text: str) -> Any:
 
 
 @pytest.mark.parametrize(("field", "name", "value"), PLACES)
-async def test_a_line_break_or_control_character_is_refused_by_its_field(
-    acme: httpx.AsyncClient, field: str, name: str, value: Any
+def test_a_line_break_or_control_character_is_refused_by_its_field(
+    submitter: httpx.Client, field: str, name: str, value: Any
 ) -> None:
     for text in BREAKS:
-        response = await acme.post("/v1/emails", json=MAIL | {name: _broken(value, text)})
+        response = submitter.post("/v1/emails", json=MAIL | {name: _broken(value, text)})
         assert fields(problem(response, 422, "invalid")) == [(None, field)], repr(text)
         assert "spy" not in response.text
 
@@ -80,10 +82,10 @@ async def test_a_line_break_or_control_character_is_refused_by_its_field(
         ({"subject": None}, "subject"),
     ],
 )
-async def test_a_mail_that_cannot_be_sent_is_refused_by_its_field(
-    acme: httpx.AsyncClient, change: dict[str, Any], field: str
+def test_a_mail_that_cannot_be_sent_is_refused_by_its_field(
+    submitter: httpx.Client, change: dict[str, Any], field: str
 ) -> None:
-    response = await acme.post("/v1/emails", json=MAIL | change)
+    response = submitter.post("/v1/emails", json=MAIL | change)
     assert fields(problem(response, 422, "invalid")) == [(None, field)]
 
 
@@ -103,84 +105,84 @@ async def test_a_mail_that_cannot_be_sent_is_refused_by_its_field(
         ({"tenant": "globex"}, ""),
     ],
 )
-async def test_a_message_that_cannot_be_accepted_is_refused(
-    acme: httpx.AsyncClient, change: dict[str, Any], field: str
+def test_a_message_that_cannot_be_accepted_is_refused(
+    submitter: httpx.Client, change: dict[str, Any], field: str
 ) -> None:
     message = {"payload": 1} | change
-    assert fields(problem(await acme.post(ORDERS, json=message), 422, "invalid")) == [(None, field)]
-    listed = await acme.post(ORDERS, json=[{"payload": 1}, message, message])
+    assert fields(problem(submitter.post(ORDERS, json=message), 422, "invalid")) == [(None, field)]
+    listed = submitter.post(ORDERS, json=[{"payload": 1}, message, message])
     assert fields(problem(listed, 422, "invalid")) == [(1, field), (2, field)]
 
 
 @pytest.mark.parametrize("path", ["/v1/emails", "/v1/emails/batch", ORDERS])
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b"nul", b"\0", b"NaN", b"{'a': 1}"])
-async def test_what_is_no_json_is_refused(acme: httpx.AsyncClient, path: str, body: bytes) -> None:
-    problem(await acme.post(path, content=body, headers=JSON), 400, "bad-json")
+def test_what_is_no_json_is_refused(submitter: httpx.Client, path: str, body: bytes) -> None:
+    problem(submitter.post(path, content=body, headers=JSON), 400, "bad-json")
 
 
 @pytest.mark.parametrize("text", [b"\xff", rb"\ud800", b"\0", b"\n"])
-async def test_text_that_is_no_text_is_refused(acme: httpx.AsyncClient, text: bytes) -> None:
-    mail = await acme.post("/v1/emails", content=b'{"from": "' + text + b'"}', headers=JSON)
+def test_text_that_is_no_text_is_refused(submitter: httpx.Client, text: bytes) -> None:
+    mail = submitter.post("/v1/emails", content=b'{"from": "' + text + b'"}', headers=JSON)
     problem(mail, 400, "bad-json")
     message = b'{"payload": {"a": "' + text + b'"}}'
-    problem(await acme.post(ORDERS, content=message, headers=JSON), 400, "bad-json")
-    listed = await acme.post(ORDERS, content=b"[" + message + b"]", headers=JSON)
+    problem(submitter.post(ORDERS, content=message, headers=JSON), 400, "bad-json")
+    listed = submitter.post(ORDERS, content=b"[" + message + b"]", headers=JSON)
     assert listed.status_code in (400, 422)
 
 
 @pytest.mark.parametrize("body", [b"[]", b"3", b'"text"', b"null", b"{}"])
 @pytest.mark.parametrize("path", ["/v1/emails", "/v1/emails/batch", ORDERS])
-async def test_json_of_another_shape_is_refused(acme: httpx.AsyncClient, path: str, body: bytes) -> None:
-    problem(await acme.post(path, content=body, headers=JSON), 422, "invalid")
+def test_json_of_another_shape_is_refused(submitter: httpx.Client, path: str, body: bytes) -> None:
+    problem(submitter.post(path, content=body, headers=JSON), 422, "invalid")
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
 @pytest.mark.parametrize("depth", [33, 100_000])
-async def test_a_payload_deeper_than_32_levels_is_refused(
-    acme: httpx.AsyncClient, opening: str, depth: int
+def test_a_payload_deeper_than_32_levels_is_refused(
+    submitter: httpx.Client, opening: str, depth: int
 ) -> None:
     closing = {"[": "]", '{"a":': "}"}[opening]
     body = '{"payload": ' + opening * depth + "1" + closing * depth + "}"
-    problem(await acme.post(ORDERS, content=body, headers=JSON), 400, "bad-json")
+    problem(submitter.post(ORDERS, content=body, headers=JSON), 400, "bad-json")
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
-async def test_another_content_type_is_refused(acme: httpx.AsyncClient, kind: str) -> None:
+def test_another_content_type_is_refused(submitter: httpx.Client, kind: str) -> None:
     for path in ("/v1/emails", "/v1/emails/batch", ORDERS):
-        response = await acme.post(path, content=json.dumps(MAIL), headers={"Content-Type": kind})
+        response = submitter.post(path, content=json.dumps(MAIL), headers={"Content-Type": kind})
         problem(response, 415, "not-json")
 
 
 @pytest.mark.parametrize(
     ("path", "most"), [("/v1/emails", 25 << 20), ("/v1/emails/batch", 25 << 20), (ORDERS, 8 << 20)]
 )
-async def test_a_body_is_refused_while_it_arrives(acme: httpx.AsyncClient, path: str, most: int) -> None:
-    async def endless() -> AsyncIterator[bytes]:
+def test_a_body_is_refused_while_it_arrives(submitter: httpx.Client, path: str, most: int) -> None:
+    def endless() -> Iterator[bytes]:
         for _ in range(most // 65_536 + 2):
             yield b" " * 65_536
 
-    problem(await acme.post(path, content=endless(), headers=JSON), 413, "too-large")
+    problem(submitter.post(path, content=endless(), headers=JSON), 413, "too-large")
 
 
-async def test_a_body_that_is_declared_too_large_is_not_waited_for(url: str, acme: httpx.AsyncClient) -> None:
+async def test_a_body_that_is_declared_too_large_is_not_waited_for(url: str, submitter: httpx.Client) -> None:
     head = (
         "POST /v1/emails HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
-        f"Authorization: {acme.headers['authorization']}\r\nContent-Length: 99999999999\r\n\r\n"
+        f"Authorization: {submitter.headers['authorization']}\r\nContent-Length: 99999999999\r\n\r\n"
     )
     async with asyncio.timeout(10):
-        reader, writer = await asyncio.open_connection("127.0.0.1", httpx.URL(url).port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", httpx.URL(served.url).port)
         writer.write(head.encode())
         assert await reader.readline() == b"HTTP/1.1 413 Request Entity Too Large\r\n"
     writer.close()
 
 
-async def test_a_payload_above_1_mib_is_too_large(acme: httpx.AsyncClient) -> None:
+def test_a_payload_above_1_mib_is_too_large(submitter: httpx.Client) -> None:
     message = {"payload": "a" * (1 << 20)}
-    problem(await acme.post(ORDERS, json=message), 413, "too-large")
-    problem(await acme.post(ORDERS, json=[{"payload": 1}, message]), 413, "too-large")
+    problem(submitter.post(ORDERS, json=message), 413, "too-large")
+    problem(submitter.post(ORDERS, json=[{"payload": 1}, message]), 413, "too-large")
 
 
 @pytest.mark.parametrize("queue", ["a b", "a*", "%7Bx%7D", "%00", "q" * 129, "email:send"])
-async def test_a_queue_with_no_name_or_of_the_gateway_is_refused(acme: httpx.AsyncClient, queue: str) -> None:
-    response = await acme.post(f"/v1/queues/{queue}/messages", json={"payload": 1})
+def test_a_queue_with_no_name_or_of_the_gateway_is_refused(submitter: httpx.Client, queue: str) -> None:
+    response = submitter.post(f"/v1/queues/{queue}/messages", json={"payload": 1})
     assert fields(problem(response, 422, "invalid")) == [(None, "queue")]

@@ -8,7 +8,9 @@ import httpx
 import pytest
 
 from redrive import Permanent, Redrive, Submission, Temporary
+from redrive.core.failure import Failure, Kind
 from redrive.core.ports import Claim
+from redrive.core.verdict import RetryAt, Settlement
 from redrive.office.access import Role
 from redrive.testing import run_until_idle
 from redrive.web.server import serve
@@ -74,11 +76,14 @@ async def test_more_than_100_dead_letters_are_unhealthy_and_still_ready(
 
 
 async def test_more_than_1000_waiting_retries_are_a_backlog(app: Redrive, viewer: httpx.AsyncClient) -> None:
-    app.handler("a")(_handle)
-    for count in (1_000, 1):
-        await app.submit_many("a", [Submission("again")] * count)
-    await run_until_idle(app)
+    for queue, count in (("a", 1_000), ("b", 1)):
+        await app.submit_many(queue, [Submission("again")] * count)
+        claimed = await app.store.claim(Claim(queue, f"token {queue}", count, 30.0))
+        now = app.store.now()
+        later = RetryAt(now + 3_600_000, Failure(now, 1, Kind.TEMPORARY, "busy"))
+        await app.store.settle([Settlement(delivery, later) for delivery in claimed.deliveries])
     answer = (await viewer.get("/health/outbox")).json()
+    assert answer["metrics"]["retryScheduled"] == 1_001
     assert answer["alerts"] == {"dlqHigh": False, "retryBacklog": True}
     assert answer["status"] == "healthy"
 

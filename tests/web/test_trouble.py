@@ -89,20 +89,20 @@ async def test_an_unexpected_error_is_told_in_the_log_alone(
 
 
 @pytest.mark.parametrize("path", ["/", "/v1", "/v1/emails/", "/v1/emails/a/b", "/docs/x", "/static/docs.css"])
-async def test_an_unknown_address_is_not_found(stranger: httpx.AsyncClient, path: str) -> None:
-    problem(await stranger.get(path), 404, "not-found")
+def test_an_unknown_address_is_not_found(visitor: httpx.Client, path: str) -> None:
+    problem(visitor.get(path), 404, "not-found")
 
 
-async def test_another_method_is_named_and_refused(stranger: httpx.AsyncClient) -> None:
+def test_another_method_is_named_and_refused(visitor: httpx.Client) -> None:
     for method in ("PUT", "DELETE", "OPTIONS", "PATCH"):
-        response = await stranger.request(method, "/v1/emails")
+        response = visitor.request(method, "/v1/emails")
         problem(response, 405, "method-not-allowed")
         assert response.headers["allow"] == "POST"
 
 
 @pytest.mark.parametrize("path", ["/health/live", "/v1/emails/x", "/nowhere", "/docs", "/openapi.json"])
-async def test_every_answer_carries_the_safe_headers(stranger: httpx.AsyncClient, path: str) -> None:
-    headers = (await stranger.get(path, headers={"Origin": "https://evil.example"})).headers
+def test_every_answer_carries_the_safe_headers(visitor: httpx.Client, path: str) -> None:
+    headers = (visitor.get(path, headers={"Origin": "https://evil.example"})).headers
     assert headers["cache-control"] == "no-store"
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")

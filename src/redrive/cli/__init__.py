@@ -1,8 +1,9 @@
 """The command line: it parses, calls the office, and prints. It decides nothing about a message.
 
 One small file a group of commands, imported when it is asked for; this one joins them and is the only
-place where an error becomes an exit code. Standard output carries the answer alone, and with --json exactly one document; notes, progress
-and errors go to standard error. Known weakness: an error that nobody foresaw still shows its traceback.
+place where an error becomes an exit code. Standard output carries the answer alone, and with --json
+exactly one document; notes, progress and errors go to standard error. Known weakness: an error that
+nobody foresaw still shows its traceback.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from redrive.core.errors import ConfigurationError, Conflict, InvalidMessage, Re
 from redrive.version import __version__
 
 __all__ = ["app", "main", "run"]
+
+_HELP = frozenset({"-h", "--help"})
 
 app = App(
     name="redrive",
@@ -56,6 +59,8 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command; its exit code."""
     output = Output("--json" in arguments)
+    if not arguments or _HELP.intersection(arguments):
+        _load_commands()
     try:
         return int(app(arguments, exit_on_error=False, print_error=False) or Exit.OK)
     except CycloptsError as error:
@@ -68,6 +73,12 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         output.note("interrupted")
         return Exit.INTERRUPTED
+
+
+def _load_commands() -> None:
+    """The list of commands has their own words, which come with their import."""
+    for name in app:
+        app[name]
 
 
 def _report(output: Output, message: str, error: RedriveError | CycloptsError) -> int:

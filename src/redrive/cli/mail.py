@@ -11,6 +11,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from redrive.app import Redrive
+from redrive.cli.classify import classify
 from redrive.cli.mail_page import mail_document, mail_page
 from redrive.cli.output import Output
 from redrive.cli.problems import CommandError, Exit
@@ -22,7 +23,7 @@ from redrive.mail.gateway import QUEUE
 from redrive.mail.mail import Attachment, Mail
 
 mail = App(name="mail", help="Send mails, see how far they are, and judge replies.")
-mail.command("redrive.cli.classify:classify")
+mail.command(classify)
 
 
 @mail.command

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from redrive.cli.figures import is_fan_out
 from redrive.cli.output import clean
 from redrive.cli.times import duration
 from redrive.core.message import Message
@@ -32,6 +33,8 @@ class Counts:
 
     def see(self, event: Event) -> None:
         """The telemetry sink."""
+        if isinstance(event, events.Completed) and is_fan_out(event.delivery.message):
+            return
         word = _COUNTED.get(type(event))
         if word is not None:
             self.ended[word] += 1
@@ -81,7 +84,7 @@ class Story:
 
     def _sentence(self, event: Event) -> Sentence | None:
         match event:
-            case events.Completed(delivery):
+            case events.Completed(delivery) if not is_fan_out(delivery.message):
                 attempt = delivery.progress.attempts
                 again = f" on attempt {attempt}" if attempt > 1 else ""
                 return Sentence(
@@ -99,6 +102,9 @@ class Story:
                 return Sentence(
                     f"{self._who(delivery.message)} runs later, in {wait}: no attempt counted", "cyan"
                 )
+            case events.LaneHeld(delivery):
+                why = redact(clean(event.reason))
+                return Sentence(f"all mails of {clean(delivery.message.tenant)} wait: {why}", "red")
             case events.StoreTrouble():
                 return Sentence(f"the store does not answer: {redact(clean(event.error))}", "red")
             case _:

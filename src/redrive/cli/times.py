@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
@@ -29,3 +30,8 @@ def moment(at: int) -> str:
 def time_of_day(at: int) -> str:
     """A time of day with milliseconds, in UTC."""
     return f"{datetime.fromtimestamp(at // 1000, UTC):%H:%M:%S}.{at % 1000:03d}"
+
+
+def clock_time() -> str:
+    """The time of day now, by this machine's clock."""
+    return time_of_day(time.time_ns() // 1_000_000)

@@ -1,131 +1,139 @@
-"""`redrive up`: the example app with traffic, and a live page of what happens to it.
+"""`redrive up`: the whole gateway in one process, with demonstration traffic, and a live page of it.
 
-Off a terminal it prints one line an event. It serves only the example's own queues.
+Off a terminal it prints one line an event. The traffic goes to the simulator alone: with a relay there is
+none. The keys of the first start are printed before the page, and stand on it, so that they can be copied.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from typing import Annotated, Any
 
-from rich.console import Group
-from rich.live import Live
+from cyclopts import Parameter
+from rich.console import Group, RenderableType
 from rich.text import Text
 
-from redrive.app import Redrive
-from redrive.cli.live import Snapshot, hints, look, page
+from redrive.cli.figures import WorkerFigures, figures_document, total
+from redrive.cli.gateway import RunningGateway, names_relay, running
+from redrive.cli.live import draw, mute_logs, page, run_together
+from redrive.cli.mailbox import PORT
 from redrive.cli.output import Output
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags
-from redrive.cli.status import store_line
 from redrive.cli.story import Counts, Sentence, Story
-from redrive.cli.times import duration, time_of_day
+from redrive.cli.times import clock_time, duration
+from redrive.cli.traffic import RATE, send_traffic, tenant_clients
+from redrive.cli.welcome import head, hints, welcome
 from redrive.config import Settings
-from redrive.core.ports import Description
-from redrive.engine.signals import stop_on_signals
-from redrive.example import EMAILS, ORDERS, label, make_app, send_traffic
-
-_REFRESH_S = 0.25
-_IDLE_CHECK_S = 0.2
-_QUEUES = (ORDERS, EMAILS)
+from redrive.core.message import Message
+from redrive.core.redaction import redact
 
 
-async def up(*, seconds: float | None = None, messages: int | None = None, flags: Flags = NO_FLAGS) -> None:
-    """Run an example with traffic of three tenants, and watch it live.
+async def up(
+    *,
+    demo: Annotated[bool | None, Parameter(negative="--no-demo")] = None,
+    seconds: float | None = None,
+    listen: str | None = None,
+    mailbox_port: int = PORT,
+    flags: Flags = NO_FLAGS,
+) -> None:
+    """Run gateway, HTTP API, worker and mailbox simulator, with traffic of three tenants, and watch it live.
 
     Parameters
     ----------
+    demo
+        Send demonstration mails to the simulator; on unless the setting `mail` names a relay.
     seconds
         End by itself after so long.
-    messages
-        Send so many orders, and end when all of them have.
+    listen
+        Address and port of the HTTP API, such as 127.0.0.1:8025.
+    mailbox_port
+        The port of the simulator; 1025 unless told, 0 takes a free one.
     """
-    for flag, value in (("--seconds", seconds), ("--messages", messages)):
-        if value is not None and value <= 0:
-            raise CommandError(f"{flag} is {value:g}: more than 0", Exit.USAGE)
-    app = make_app(_settings(flags))
-    output, counts = Output(flags.json), Counts()
-    story = Story(label, _teller(app, output))
-    _mute_logs()
-    app.telemetry.add(counts.see)
-    app.telemetry.add(story.see)
+    if seconds is not None and seconds <= 0:
+        raise CommandError(f"--seconds is {seconds:g}: more than 0", Exit.USAGE)
+    settings = quick_settings(flags, listen=listen)
+    if demo and names_relay(settings):
+        raise CommandError(
+            "demonstration mails go to the simulator alone, and `mail` names a relay: leave one of them out",
+            Exit.USAGE,
+        )
+    output, counts, figures = Output(flags.json), Counts(), WorkerFigures()
+    story = Story(_label(masked=names_relay(settings)), teller(output))
+    mute_logs()
     began_s = time.monotonic()
-    async with app:
-        described = await app.store.describe()
-        watch = _live if output.console.is_terminal and not flags.json else _wait
-        if watch is _wait:
-            output.note(store_line(described).plain)
-        await _run(app, messages, seconds, lambda: watch(app, output, described, story, counts))
-        last = await look(app.store, _QUEUES)
+    sinks = (counts.see, figures.see, story.see)
+    async with running(settings, mailbox_port=mailbox_port, sinks=sinks, curl=True) as gateway:
+        if not output.as_json:
+            output.console.print(Group(*welcome(gateway, "redrive up")), soft_wrap=True)
+        traffic = _send(gateway) if demo is not False and gateway.mailbox else asyncio.Event().wait()
+        await run_together(traffic, gateway.working, _watch(output, gateway, figures, story), seconds=seconds)
+        document = _document(gateway, counts, figures)
     ran_ms = round(1000 * (time.monotonic() - began_s))
-    document = {"store": described.url, "durability": described.durability.value, **counts.document()}
-    output.answer(
-        document | {"waiting": last.waiting}, lambda: _summary(counts, last, ran_ms, story.last_dead)
-    )
+    output.answer(document, lambda: _summary(counts, figures, ran_ms, story))
 
 
-def _settings(flags: Flags) -> Settings:
+def quick_settings(flags: Flags, **more: object) -> Settings:
     """Retries are quick unless somebody chose a profile."""
-    settings = flags.settings()
+    settings = flags.settings(**more)
     if settings.origins.get("profile") == "default":
-        return flags.settings(profile="development")
+        return flags.settings(**more, profile="development")
     return settings
 
 
-def _mute_logs() -> None:
-    """The page tells what the log lines would."""
-    logger = logging.getLogger("redrive")
-    logger.handlers[:] = [logging.NullHandler()]
-    logger.propagate = False
-
-
-def _teller(app: Redrive, output: Output) -> Callable[[Sentence], None]:
+def teller(output: Output) -> Callable[[Sentence], None]:
     """Off a terminal each event is a line; on one the page shows it."""
 
     def tell(sentence: Sentence) -> None:
-        output.console.print(Text(f"{time_of_day(app.store.now())} {sentence.text}"), soft_wrap=True)
+        output.console.print(Text(f"{clock_time()} {sentence.text}"), soft_wrap=True)
 
     return (lambda sentence: None) if output.as_json or output.console.is_terminal else tell
 
 
-async def _run(
-    app: Redrive, messages: int | None, seconds: float | None, watch: Callable[[], Awaitable[None]]
-) -> None:
-    """Work, send and watch until asked to stop, the time is over, or all has ended."""
-    stop = asyncio.Event()
-    with stop_on_signals(stop.set):
-        tasks = [
-            asyncio.ensure_future(work)
-            for work in (stop.wait(), _send(app, messages), watch(), app.run(signals=False))
-        ]
-        ended, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-    for task in ended:
-        task.result()
+async def _send(gateway: RunningGateway) -> None:
+    async with tenant_clients(gateway.app.store, gateway.api.url) as clients:
+        await send_traffic(clients, RATE, None, lambda tenant, answer: None)
 
 
-async def _send(app: Redrive, messages: int | None) -> None:
-    await send_traffic(app, messages)
-    while (await look(app.store, _QUEUES)).waiting:  # noqa: ASYNC110 - the store signals no end
-        await asyncio.sleep(_IDLE_CHECK_S)
+async def _watch(output: Output, gateway: RunningGateway, figures: WorkerFigures, story: Story) -> None:
+    if output.as_json or not output.console.is_terminal:
+        await asyncio.Event().wait()
+
+    async def make() -> RenderableType:
+        above, below = head(gateway, "redrive up"), hints(gateway, story.last_dead)
+        return page(output, above, figures.by_tenant, story.latest, below)
+
+    await draw(output, make)
 
 
-async def _live(app: Redrive, output: Output, described: Description, story: Story, counts: Counts) -> None:
-    with Live(console=output.console, screen=True, auto_refresh=False) as live:
-        while True:
-            snapshot = await look(app.store, _QUEUES)
-            live.update(page(output, described, snapshot, story, counts), refresh=True)
-            await asyncio.sleep(_REFRESH_S)
+def _label(*, masked: bool) -> Callable[[Message], str]:
+    """A mail by its recipient. The simulator's addresses are nobody's; real ones are masked."""
+
+    def label(message: Message) -> str:
+        to = message.headers.get("to", "several recipients")
+        return f"to {redact(to) if masked else to}"
+
+    return label
 
 
-async def _wait(*_: object) -> None:
-    await asyncio.Event().wait()
+def _document(gateway: RunningGateway, counts: Counts, figures: WorkerFigures) -> dict[str, Any]:
+    return {
+        "url": gateway.api.url,
+        "mail": gateway.relay,
+        "store": gateway.described.url,
+        "durability": gateway.described.durability.value,
+        "adminKey": gateway.api.admin_key,
+        "submitKey": gateway.api.submit_key,
+        "retried": counts.ended["retried"],
+        "reasons": dict(counts.reasons),
+        **figures_document(figures.by_tenant),
+    }
 
 
-def _summary(counts: Counts, last: Snapshot, ran_ms: int, last_dead: str | None) -> Group:
-    waiting = f"; {last.waiting:,} still wait for the next worker" if last.waiting else ""
-    return Group(Text(f"In {duration(ran_ms)}: {counts.text()}{waiting}."), *hints(last_dead))
+def _summary(counts: Counts, figures: WorkerFigures, ran_ms: int, story: Story) -> RenderableType:
+    ended = total(figures.by_tenant.values())
+    why = ", ".join(f"{count} {reason}" for reason, count in counts.reasons.most_common())
+    line = f"In {duration(ran_ms)}: {ended.text()}" + (f" ({why})" if why else "")
+    return Group(Text(f"{line}; {counts.ended['retried']:,} retries."), *hints(None, story.last_dead))

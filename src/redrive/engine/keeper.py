@@ -75,20 +75,20 @@ class Keeper:
         with self._lock:
             self._held[lease.token] = _Held(lease, count, time.monotonic() + self._lease_s)
 
-    def settling(self, token: str) -> None:
-        """One message of a lease is being settled: when that is all it held, its end is no loss."""
+    def settling(self, token: str, count: int) -> None:
+        """Messages of a lease are being settled: when they are all it held, its end is no loss."""
         with self._lock:
             if (held := self._held.get(token)) is not None:
-                held.settling += 1
+                held.settling += count
 
-    def settled(self, token: str) -> None:
-        """One message of a lease is settled."""
+    def settled(self, token: str, count: int) -> None:
+        """Messages of a lease are settled."""
         with self._lock:
             held = self._held.get(token)
             if held is None:
                 return
-            held.count -= 1
-            held.settling -= 1
+            held.count -= count
+            held.settling -= count
             if held.count <= 0:
                 del self._held[token]
 

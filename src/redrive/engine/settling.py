@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -168,8 +169,8 @@ class Settler:
             return
 
     async def _settle(self, batch: list[Ruling]) -> None:
-        for ruling in batch:
-            self._keeper.settling(_token(ruling))
+        for token, count in _tokens(batch).items():
+            self._keeper.settling(token, count)
         await self._settle_patiently(batch)
 
     async def _settle_patiently(self, batch: list[Ruling]) -> None:
@@ -206,10 +207,14 @@ class Settler:
         return kept
 
     def _forget(self, batch: Sequence[Ruling]) -> None:
-        for ruling in batch:
-            self._keeper.settled(_token(ruling))
+        for token, count in _tokens(batch).items():
+            self._keeper.settled(token, count)
         self._capacity.settled(len(batch))
 
 
 def _token(ruling: Ruling) -> str:
     return ruling.settlement.delivery.lease.token
+
+
+def _tokens(batch: Sequence[Ruling]) -> Counter[str]:
+    return Counter(map(_token, batch))

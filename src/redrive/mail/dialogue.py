@@ -267,7 +267,11 @@ class Dialogue:
             return self._go_ahead(transaction)
         if phase in (Phase.DATA, Phase.FINAL):
             return self._finish(transaction)
-        if transaction.left and transaction.decided:
+        return self._go_on(transaction) if transaction.left else None
+
+    def _go_on(self, transaction: Transaction) -> Event | None:
+        """In lock-step: the next command, or the end where no command can change the outcome."""
+        if transaction.decided:
             self.state = State.READY
             return self._finish(transaction)
         self._advance(transaction)

@@ -1,0 +1,102 @@
+"""The whole gateway in one process: mailbox simulator, store, HTTP API and worker, for `up` and `demo`.
+
+The simulator stands in for the relay unless the settings name one. While it does, `email:send` is not
+shared with another worker: mails meant for a relay would end in the simulator, as sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+
+from redrive.app import Redrive
+from redrive.cli.api import Api, Listen, listening
+from redrive.cli.liveness import Readiness, end_when_stuck
+from redrive.cli.mailbox import mailbox_folder
+from redrive.cli.problems import CommandError, Exit
+from redrive.config import Settings
+from redrive.core.ports import Description, Store
+from redrive.mail.gateway import QUEUE
+from redrive.mailbox import Mailbox
+from redrive.office.queues import LiveWorker, live_workers
+from redrive.telemetry.events import Sink
+
+
+@dataclass(frozen=True, slots=True)
+class RunningGateway:
+    """A gateway that runs; `working` ends only when its worker does."""
+
+    app: Redrive
+    api: Api
+    mailbox: Mailbox | None
+    described: Description
+    working: asyncio.Task[None]
+
+    @property
+    def relay(self) -> str:
+        """Where mails go, fit to be shown."""
+        return self.mailbox.url if self.mailbox else str(self.app.settings.values()["mail"])
+
+
+def names_relay(settings: Settings) -> bool:
+    """Whether someone chose a relay: then the simulator does not run."""
+    return settings.origins.get("mail", "default") != "default"
+
+
+@asynccontextmanager
+async def running(
+    settings: Settings, *, mailbox_port: int, sinks: tuple[Sink, ...], curl: bool
+) -> AsyncIterator[RunningGateway]:
+    """Run everything while inside; end gracefully, what was taken last first."""
+    async with AsyncExitStack() as stack:
+        mailbox = None
+        if not names_relay(settings):
+            opening = Mailbox(port=mailbox_port, folder=mailbox_folder(settings))
+            mailbox = await stack.enter_async_context(opening)
+            settings = replace(settings, mail=mailbox.url)
+        app, readiness = Redrive(settings=settings), Readiness()
+        for sink in (*sinks, readiness.see):
+            app.telemetry.add(sink)
+        app.serve_mail()
+        await stack.enter_async_context(app)
+        if mailbox is not None:
+            await _refuse_company(app.store)
+        listen = Listen(address=settings.listen)
+        api = await stack.enter_async_context(listening(app, listen, readiness, curl=curl))
+        working = await stack.enter_async_context(_working(app))
+        yield RunningGateway(app, api, mailbox, await app.store.describe(), working)
+
+
+@asynccontextmanager
+async def _working(app: Redrive) -> AsyncIterator[asyncio.Task[None]]:
+    task = asyncio.create_task(app.run(signals=False, on_stuck=end_when_stuck))
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def _refuse_company(store: Store) -> None:
+    for worker in await live_workers(store):
+        if QUEUE in worker.queues and _lives(worker):
+            raise CommandError(
+                f"process {worker.pid} on {worker.host} already sends the mails of this store, and would share "
+                "them with the simulator: stop it, or choose another folder with --data",
+                Exit.FAILED,
+            )
+
+
+def _lives(worker: LiveWorker) -> bool:
+    """A worker that was killed is announced for some seconds more; here we can see that it is gone."""
+    if worker.host != socket.gethostname():
+        return True
+    try:
+        os.kill(worker.pid, 0)
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)
+    return True
