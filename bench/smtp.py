@@ -157,7 +157,7 @@ async def _time(name: str, port: int, messages: int) -> float:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="script/bench smtp", description="Our SMTP client alone.")
     parser.add_argument(
-        "--messages", type=int, default=20_000, help="mails a client sends in a round (20,000)"
+        "--messages", type=int, default=30_000, help="mails a client sends in a round (30,000)"
     )
     parser.add_argument("--rounds", type=int, default=3, help="rounds, of which the median counts (3)")
     parser.add_argument("--json", action="store_true", help="print JSON, with the figures of every round")

@@ -1,4 +1,4 @@
-"""For users' own tests: a clock that jumps, and a way to run everything that is due.
+"""For users' own tests: a clock that jumps, a way to run everything that is due, and a mailbox.
 
 Nothing is replaced: the app's own store, handlers and rules run, only time is moved. Attempts run one
 after the other, in the order in which the store hands them out.
@@ -18,6 +18,9 @@ from redrive.engine.handlers import Served
 from redrive.engine.ids import new_token
 from redrive.engine.settling import apply, rule
 from redrive.engine.upkeep import Upkeep
+from redrive.mailbox import Mailbox
+
+__all__ = ["Clock", "Mailbox", "dead_letters", "run_until_idle"]
 
 _NAMES = {Complete: "done", RetryAt: "retried", Release: "released", Bury: "buried", Hold: "held"}
 _LEASE_S = 86_400.0 * 365

@@ -30,7 +30,7 @@ COMMANDS = dict(_commands(app, "redrive"))
 
 
 def test_there_are_commands() -> None:
-    assert len(COMMANDS) == 17
+    assert len(COMMANDS) == 28
 
 
 @pytest.mark.parametrize("command", COMMANDS)

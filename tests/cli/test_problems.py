@@ -23,6 +23,9 @@ READING = [
     ("dlq", "list"),
     ("dlq", "redrive", "--all", "--yes"),
     ("backup", "copy.db"),
+    ("mail", "show", "x"),
+    ("keys", "list"),
+    ("keys", "revoke", "x"),
 ]
 
 
@@ -45,7 +48,14 @@ def test_a_missing_store_is_named_and_not_created(shop: Shop, arguments: tuple[s
         (("sttus",), ["sttus", "status"]),
         (("dlq", "bogus"), ["bogus"]),
         (("up", "--seconds", "0"), ["--seconds"]),
-        (("up", "--messages", "x"), ["--messages"]),
+        (("up", "--listen", "nowhere"), ["listen", "127.0.0.1:8025"]),
+        (("serve", "--listen", "192.0.2.1:8025"), ["192.0.2.1", "--allow-remote"]),
+        (("serve", "--certificate", "x.pem"), ["--private-key"]),
+        (("worker",), ["module:app", "--mail"]),
+        (("keys", "create", "--role", "god"), ["god", "admin"]),
+        (("keys", "create", "--role", "submit"), ["--tenant"]),
+        (("mailbox", "--port", "70000"), ["--port"]),
+        (("mailbox", "list", "--limit", "0"), ["--limit"]),
         (("dlq", "list", "--limit", "501"), ["--limit"]),
     ],
 )

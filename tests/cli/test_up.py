@@ -1,57 +1,179 @@
-"""`redrive up`: a newcomer sees messages delivered, retried and dead, on a terminal and in a pipe."""
+"""`redrive up`: a newcomer sees mail delivered, retried and dead, on a terminal and in a pipe."""
 
 from __future__ import annotations
 
 import json
 import re
 import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+
+import httpx
+import pytest
 
 from tests.cli.conftest import Shop
-from tests.cli.processes import finish, on_terminal, started
+from tests.cli.processes import ENVIRONMENT, finish, on_terminal, started
+
+ANY_PORT = ("--listen", "127.0.0.1:0", "--mailbox-port", "0")
+KEY = r"rdk_[0-9a-f]{12}_[\w-]{43}"
+
+
+def _until(process: subprocess.Popen[str], wanted: str) -> str:
+    """What the process prints, up to the line that holds these words."""
+    shown = ""
+    for line in process.stdout or ():
+        shown += line
+        if re.search(wanted, line):
+            return shown
+    raise AssertionError(f"it ended without {wanted!r}: {shown}")
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        yield taken.getsockname()[1]
 
 
 def test_piped_it_tells_in_plain_lines_what_happens(shop: Shop) -> None:
-    result = finish(shop.folder, "up", "--seconds", "5")
+    result = finish(shop.folder, "up", "--seconds", "8", *ANY_PORT)
     assert result.returncode == 0, result.stderr
     assert "\x1b" not in result.stdout
-    assert re.search(r"acme order \d+ delivered", result.stdout)
-    assert re.search(r"order \d+ failed: payment gateway timed out, retry in 0\.\d s", result.stdout)
-    assert re.search(r"order \d+ delivered on attempt 2", result.stdout)
-    assert re.search(r"is dead \(permanent\): card was declined", result.stdout)
-    assert re.search(r"is dead \(exhausted\): ", result.stdout)
-    assert re.search(r"is dead \(poison\): ", result.stdout)
-    assert re.search(r"runs later, in 2\.\d s: no attempt counted", result.stdout)
-    assert "redrive dlq list" in result.stdout
-    assert "durability A" in result.stderr
-    queues = shop.ok("status")["queues"]
-    assert all(queue["queue"].startswith("example:") for queue in queues)
-    assert sum(queue["dlq"] for queue in queues) == len(shop.ok("dlq", "list")["letters"])
+    for told in (
+        r"redrive up +http://127\.0\.0\.1:\d+",
+        r"mails go to +smtp://127\.0\.0\.1:\d+",
+        r"durability A",
+        r"acme to ok\+0@b\.example delivered",
+        r"globex to fail-2-then-ok\+1@b\.example failed, retry in 0\.\d s: 451 4\.3\.0 ",
+        r"globex to fail-2-then-ok\+1@b\.example delivered on attempt 3",
+        r"is dead \(bounced\): 550 5\.1\.1 ",
+        r"is dead \(exhausted\): 450 ",
+        r"is dead \(permanent\): 554 5\.7\.1 ",
+        r"drop-after-dot\+11@b\.example failed, retry in .*may have been accepted",
+        r"initech to .* delivered",
+        r"In .* s: \d+ delivered, \d+ retrying, \d+ dead",
+        r"redrive dlq list",
+    ):
+        assert re.search(told, result.stdout), told
+    reasons = [letter["reason"] for letter in shop.ok("dlq", "list")["letters"]]
+    assert reasons.count("exhausted") == 1
+    assert len(shop.ok("mailbox", "list")["mails"]) == 20
 
 
-def test_with_a_number_of_messages_it_ends_when_all_have(shop: Shop) -> None:
-    result = finish(shop.folder, "up", "--messages", "8", "--json")
-    assert (result.returncode, result.stderr) == (0, "")
-    document = json.loads(result.stdout)
-    assert document["waiting"] == 0
-    assert document["reasons"]["permanent"] == 1
-    assert document["retried"] == 3
+def test_only_the_first_start_prints_the_keys(shop: Shop) -> None:
+    first = finish(shop.folder, "up", "--no-demo", "--seconds", "0.5", *ANY_PORT).stdout
+    admin, submit = re.findall(KEY, first)
+    assert "shown this once" in first
+    again = finish(shop.folder, "up", "--no-demo", "--seconds", "0.5", *ANY_PORT)
+    assert not re.search("rdk_", again.stdout + again.stderr)
+    keys = {key["id"]: key for key in shop.ok("keys", "list")["keys"]}
+    assert {(key["role"], key["companyId"]) for key in keys.values()} == {("admin", None), ("submit", "acme")}
+    assert {admin[4:16], submit[4:16]} == set(keys)
 
 
-def test_an_interrupt_ends_it_with_a_summary(shop: Shop) -> None:
-    with started(shop.folder, "up") as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if "delivered" in line:
-                break
+def test_the_curl_it_shows_delivers_a_mail_to_the_simulator(shop: Shop) -> None:
+    with started(shop.folder, "up", "--no-demo", *ANY_PORT) as process:
+        shown = _until(process, "ok@b.example")
+        key, command = shown[shown.index("KEY=") :].split("\n", 1)
+        answer = subprocess.run(
+            ["bash", "-c", f"{key}\n{command.replace('curl', 'curl --silent')}"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        mail_id = json.loads(answer.stdout)["id"]
+        _until(process, "acme to ok@b.example delivered")
         process.send_signal(signal.SIGINT)
         out, error = process.communicate()
     assert process.returncode == 0, error
-    assert re.search(r"In \d.* s: \d+ delivered", out)
+    assert "1 delivered, 0 retrying, 0 dead" in out
+    assert shop.ok("mail", "show", mail_id)["recipients"][0]["status"] == "sent"
+    (mail,) = shop.ok("mailbox", "list")["mails"]
+    assert (mail["to"], mail["subject"]) == (["ok@b.example"], "Hi")
     assert shop.ok("status")["queues"][0]["processing"] == 0
 
 
+def test_json_is_one_document_with_addresses_keys_and_figures(shop: Shop) -> None:
+    result = finish(shop.folder, "up", "--seconds", "3", "--json", *ANY_PORT)
+    assert (result.returncode, result.stderr) == (0, "")
+    document = json.loads(result.stdout)
+    assert re.fullmatch(KEY, document["adminKey"])
+    assert document["url"].startswith("http://127.0.0.1:")
+    assert document["delivered"] == sum(one["delivered"] for one in document["byTenant"].values()) > 3
+    assert document["reasons"]["bounced"] >= 1
+    assert document["retried"] >= 1
+
+
+def test_the_keys_of_the_traffic_end_with_it(shop: Shop) -> None:
+    finish(shop.folder, "up", "--seconds", "2", *ANY_PORT)
+    ended = [key for key in shop.ok("keys", "list", "--revoked")["keys"] if key["name"] == "demo traffic"]
+    assert len(ended) == 3
+    assert all(key["revokedAt"] for key in ended)
+
+
+@pytest.mark.parametrize("which", ["--listen", "--mailbox-port"])
+def test_a_port_in_use_is_named(shop: Shop, taken_port: int, which: str) -> None:
+    ports = {"--listen": "127.0.0.1:0", "--mailbox-port": "0"}
+    ports[which] = ports[which].removesuffix("0") + str(taken_port)
+    result = finish(shop.folder, "up", *(word for flag in ports.items() for word in flag))
+    assert result.returncode == 1
+    assert str(taken_port) in result.stderr
+    assert "Traceback" not in result.stderr
+    assert "rdk_" not in result.stdout
+    assert shop.ok("keys", "list")["keys"] == []
+
+
+def test_a_store_whose_mail_is_sent_already_is_refused(shop: Shop) -> None:
+    with started(shop.folder, "up", "--no-demo", *ANY_PORT) as process:
+        _until(process, "ok@b.example")
+        for command in (("up", *ANY_PORT), ("demo",)):
+            result = finish(shop.folder, *command)
+            assert result.returncode == 1
+            assert f"process {process.pid} on" in result.stderr
+
+
+def test_a_relay_takes_the_simulators_place_and_gets_no_demonstration(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.ok("mail", "send", "--from", "a@b.example", "--to", "someone@b.example", "--text", "Hi")
+    with started(shop.folder, "mailbox", "--port", "0", "--folder", "relay") as relay:
+        url = _until(relay, "listening").split()[2].rstrip(",")
+        monkeypatch.setitem(ENVIRONMENT, "REDRIVE_MAIL", url)
+        refused = finish(shop.folder, "up", "--demo")
+        assert (refused.returncode, refused.stdout) == (2, "")
+        with started(shop.folder, "up", "--listen", "127.0.0.1:0") as process:
+            shown = _until(process, r"default to \*\*\*@b.example delivered")
+            process.send_signal(signal.SIGTERM)
+            process.communicate()
+    assert url in shown
+    assert [mail["to"] for mail in shop.ok("mailbox", "list", "--folder", "relay")["mails"]] == [
+        ["someone@b.example"]
+    ]
+    assert not (shop.folder / "mailbox").exists()
+
+
+def test_the_health_of_a_running_gateway(shop: Shop) -> None:
+    with started(shop.folder, "up", "--no-demo", *ANY_PORT) as process:
+        shown = _until(process, "ok@b.example")
+        url, key = re.search(r"http://\S+", shown), re.search(KEY, shown)
+        assert url
+        assert key
+        assert httpx.get(f"{url[0]}/health/ready").status_code == 200
+        outbox = httpx.get(f"{url[0]}/health/outbox", headers={"Authorization": f"Bearer {key[0]}"})
+        assert outbox.json()["status"] == "healthy"
+
+
 def test_on_a_terminal_it_draws_a_page(shop: Shop) -> None:
-    code, shown = on_terminal(shop.folder, "up", "--seconds", "2", until="", answer="")
+    code, shown = on_terminal(shop.folder, "up", "--seconds", "4", *ANY_PORT, until="", answer="")
     assert code == 0
-    for part in ("pending", "retrying", "tenant", "acme", "durability A", "Ctrl-C", "redrive dlq list"):
+    for part in (
+        "delivered",
+        "retrying",
+        "share",
+        "acme",
+        "durability A",
+        "Ctrl-C",
+        "redrive dlq list",
+        "KEY=rdk_",
+    ):
         assert part in shown

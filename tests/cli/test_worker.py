@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from tests.cli.conftest import Shop
-from tests.cli.processes import finish, started
+from tests.cli.processes import ENVIRONMENT, finish, started
 
 APP = """
 from redrive import Redrive
@@ -59,6 +59,24 @@ def test_flags_win_over_what_the_app_was_made_with(shop: Shop) -> None:
     assert first["store"].endswith("flag.db")
     assert (process.returncode, out) == (0, "0 delivered, 0 retried, 0 dead\n")
     assert not (shop.folder / "code.db").exists()
+
+
+def test_with_mail_it_is_the_gateway_to_the_configured_relay(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.ok("mail", "send", "--from", "a@b.example", "--to", "ok@b.example", "--text", "Hi")
+    with started(shop.folder, "mailbox", "--port", "0", "--json") as mailbox:
+        assert mailbox.stdout is not None
+        monkeypatch.setitem(ENVIRONMENT, "REDRIVE_MAIL", json.loads(mailbox.stdout.readline())["url"])
+        with started(shop.folder, "worker", "--mail", "--json") as process:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if json.loads(line)["message"] == "Job completed":
+                    break
+            process.send_signal(signal.SIGTERM)
+            out, _ = process.communicate()
+    assert json.loads(out)["done"] == 1
+    assert len(shop.ok("mailbox", "list")["mails"]) == 1
 
 
 @pytest.mark.parametrize(

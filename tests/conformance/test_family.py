@@ -194,6 +194,18 @@ async def test_cleanup_leaves_a_done_parent_and_its_failures_to_its_open_childre
     assert await store.family(parent.message.id) == []
 
 
+async def test_the_age_of_a_parents_record_counts_from_its_own_end(bench: Bench, store: Store) -> None:
+    parent = await running_parent(store)
+    (child,) = await fan_out(store, parent, 1, ttl_s=30 * DAY_S)
+    bench.advance(DAY_S)
+    between = store.now()
+    bench.advance(DAY_S)
+    await complete(store, await take_one(store))
+    assert await store.cleanup(Cleanup(finished_before_at=between)) == 1
+    assert await store.get(parent.message.id) is None
+    assert await store.family(parent.message.id) == [await account(store, child)]
+
+
 async def test_open_families_do_not_stand_in_the_way_of_cleanup(bench: Bench, store: Store) -> None:
     for _ in range(3):
         await fan_out(store, await running_parent(store), 1, delay_s=60 * DAY_S)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from redrive.core.failure import Kind
 from redrive.core.message import Delivery, Lapse
@@ -15,6 +15,15 @@ from tests.conformance.worker_rules import LEASE_S, STEP_S, WorkerRules, picks, 
 
 class TimeRules(WorkerRules):
     """The clock moves here and nowhere else."""
+
+    @initialize()
+    def open(self) -> None:
+        self._open()
+        self.advance(1)
+        for queue in ("orders", "mail:send"):
+            self._claim(queue, 3)
+        self.advance(3)
+        self.reclaim("orders", decided=True, limit=500)
 
     @precondition(lambda self: self._deliveries)
     @rule(indexes=picks)

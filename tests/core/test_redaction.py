@@ -32,6 +32,36 @@ def test_the_password_of_a_url_is_masked_and_its_host_stays() -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("redis://u:p@h", "redis://***@h"),
+        ("redis://:p@h:6379/0?db=1", "redis://***@h:6379/0?db=1"),
+        ("amqp://u:p@ss@h/vhost", "amqp://***@h/vhost"),
+        ("amqp://u:p/a:s/s@h/vhost", "amqp://***@h/vhost"),
+        ("smtps://ann@example.org:p@ss/word@relay:465", "smtps://***@relay:465"),
+        ("postgresql://u:" + "p" * 3_000 + "@h/db", "postgresql://***@h/db"),
+        ("redis://u:p&token=x@h/0", "redis://***@h/0"),
+        ("_redis+sentinel-x://u:p@h", "_redis+sentinel-x://***@h"),
+        ("https://host/path?to=ann@example.org", "https://***@example.org"),
+        ("https://host:8080/path", "https://host:8080/path"),
+        ("sqlite:////var/lib/redrive.db", "sqlite:////var/lib/redrive.db"),
+        ("redis://***@h", "redis://***@h"),
+    ],
+)
+def test_whatever_a_url_holds_before_its_host_is_masked_whole(url: str, expected: str) -> None:
+    assert redact(url) == expected
+    assert redact(f"cannot reach '{url}' for ann@example.org") == (
+        f"cannot reach '{expected}' for ***@example.org"
+    )
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=50))
+def test_no_password_of_a_url_survives(password: str) -> None:
+    secret = "".join(password.split()) + "hunter2"
+    assert "hunter2" not in redact(f"redis://user:{secret}@cache:6379/0")
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [("\x1b[31mred\x1b[0m", "red"), ("a\x00b\x07c", "abc"), ("line\n\ttab", "line\n\ttab"), ("ä✓", "ä✓")],
 )
@@ -45,7 +75,9 @@ def test_no_escape_survives(text: str) -> None:
     assert "\x00" not in printable(text)
 
 
-@pytest.mark.parametrize("unit", ["a", "a@", "://", "a://", "token=", "bearer ", "\x1b[", "@", ":"])
+@pytest.mark.parametrize(
+    "unit", ["a", "a@", "://", "a://", "a://b@", "a://***@", "token=", "bearer ", "\x1b[", "@", ":"]
+)
 def test_long_hostile_text_takes_little_time(unit: str) -> None:
     text = unit * (20_000 // len(unit))
     began = time.perf_counter()

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from redrive.mail.pool import Pool
-from redrive.mail.smtp_errors import Dropped, Phase, TimedOut
+from redrive.mail.smtp_errors import Dropped, Phase, SmtpError, TimedOut
 from redrive.mail.smtp_settings import SmtpPoolSettings, SmtpTimeouts
 from tests.mail.attempts import MODES, SHORT_S, delivered, idle_for, mail
 from tests.mail.scripted_server import (
@@ -95,6 +95,22 @@ async def test_a_drop_on_a_first_use_is_not_repeated() -> None:
         with pytest.raises(Dropped):
             await pool.send(mail())
         assert len(server.sessions) == 1
+        await pool.close()
+
+
+async def test_a_server_that_leaves_right_after_its_welcome_takes_no_place_in_the_pool() -> None:
+    async def leaves(session: Session) -> None:
+        session.say("220 hello")
+        await session.line()
+        session.say("250 hello\n421 4.3.2 and goodbye")
+
+    async with scripted(leaves, leaves, obliging()) as server:
+        pool = Pool(server.relay, SmtpPoolSettings(connections=1))
+        for _ in range(2):
+            with pytest.raises(SmtpError):
+                await pool.send(mail())
+            assert pool.connections == 0
+        assert (await pool.send(mail()))[0].accepted
         await pool.close()
 
 

@@ -44,7 +44,7 @@ async def keys_of(server: Redis, prefix: str) -> set[str]:
 
 
 async def live_every_life(store: RedisStore) -> None:
-    """Done, retried, dead, re-driven, discarded, cancelled, suspect: a message of each."""
+    """Done, retried, dead, re-driven, discarded, cancelled, suspect, child: a message of each."""
     await makers.submit(store, 2, tenant="acme", dedupe=None)
     await makers.append(store, makers.entry(store, tenant="bob", dedupe="k", track=Track.BULK))
     await makers.submit(store, 1, tenant="carl", delay_s=3_600)
@@ -53,6 +53,7 @@ async def live_every_life(store: RedisStore) -> None:
     await makers.bury(store, second)
     await makers.crash(store, third)
     await store.redrive(QUEUE, [second.message.id], actor="ann")
+    await makers.submit(store, tenant="dora", parent=second.message.id)
     await makers.take(store, 1, alone=True)
 
 
@@ -91,6 +92,40 @@ async def test_nothing_of_a_finished_message_is_left_after_cleanup(
         f"{root}:tenants",
         f"{root}:lane:{makers.TENANT}",
     }
+
+
+async def test_nothing_of_a_finished_family_and_of_a_hold_is_left_after_cleanup(
+    store: RedisStore, server: Redis, prefix: str
+) -> None:
+    (parent_id,) = await makers.submit(store)
+    parent = await makers.take_one(store)
+    await makers.submit(store, 2, parent=parent_id)
+    await makers.hold(store, await makers.take_one(store))
+    await makers.complete(store, parent)
+    root = f"{prefix}:{{{QUEUE}}}"
+    assert await server.zcard(f"{root}:family:{parent_id}") == 2
+    assert await server.zcard(f"{root}:finished") == 0, "its children still need it"
+    await makers.complete(store, *await makers.drain(store))
+    store.skew_ms += 30 * 86_400_000
+    assert await store.cleanup(Cleanup(finished_before_at=store.now())) == 3
+    assert await keys_of(server, prefix) == {
+        f"{prefix}:format",
+        f"{prefix}:queues",
+        root,
+        f"{root}:tenants",
+        f"{root}:lane:{makers.TENANT}",
+    }
+    assert not await server.hexists(f"{root}:lane:{makers.TENANT}", "probe_at")
+
+
+async def test_older_data_is_marked_so_that_an_older_redrive_refuses_it(
+    redis_url: str, server: Redis, prefix: str
+) -> None:
+    await server.set(f"{prefix}:format", 1)
+    store = RedisStore(redis_url, prefix=prefix)
+    await store.open()
+    await store.close()
+    assert int(await server.get(f"{prefix}:format")) == FORMAT
 
 
 async def test_equal_tracebacks_are_kept_once_and_as_long_as_a_failure_needs_them(

@@ -11,6 +11,7 @@ import apsw
 import pytest
 
 from redrive.core.errors import StoreError
+from redrive.core.ports import Cleanup
 from redrive.stores.sqlite import SqliteStore
 from redrive.stores.statements import load_migrations
 from tests.conformance import makers
@@ -25,6 +26,17 @@ async def main():
     await store.set_queue("orders", LaneState.RUNNING)
     await store.close()
 asyncio.run(main())
+"""
+
+
+_FIRST_SCHEMA_ROWS = """
+insert into queues (queue, name) values (1, 'orders');
+insert into lanes (lane, queue, tenant, turn, waiting_main, done) values (1, 1, 'acme', 0, 1, 1);
+insert into messages (seq, id, queue, lane, state, track, due_at, expires_at, attempts, crashes, generation,
+  size, enqueued_at, ttl_s, first_track, finished_at)
+values (1, 'done', 1, 1, 'done', 'main', 0, 9e15, 1, 0, 0, 2, 0, 60, 'main', 0),
+  (2, 'waiting', 1, 1, 'waiting', 'main', 0, 9e15, 0, 0, 0, 2, 0, 60, 'main', null);
+insert into bodies (seq, body) values (2, x'7b7d');
 """
 
 
@@ -57,6 +69,24 @@ async def test_a_newer_schema_asks_for_an_upgrade(tmp_path: Path) -> None:
     connection.pragma("user_version", len(load_migrations("sqlite")) + 1)
     connection.close()
     assert "newer Redrive" in await refusal(path)
+
+
+async def test_a_file_of_the_first_schema_is_migrated_with_what_it_holds(tmp_path: Path) -> None:
+    path = tmp_path / "redrive.db"
+    connection = apsw.Connection(str(path))
+    connection.execute(load_migrations("sqlite")[0])
+    connection.execute(_FIRST_SCHEMA_ROWS)
+    connection.pragma("user_version", 1)
+    connection.close()
+    store = SqliteStore(path)
+    await store.open()
+    assert await store.cleanup(Cleanup(finished_before_at=store.now())) == 1
+    delivery = await makers.take_one(store)
+    assert (delivery.message.id, delivery.message.parent, delivery.probe) == ("waiting", None, False)
+    await makers.submit(store, parent="waiting")
+    await makers.complete(store, delivery)
+    assert (await makers.account(store, "waiting")).message.body == b"{}"
+    await store.close()
 
 
 async def test_a_folder_is_refused(tmp_path: Path) -> None:

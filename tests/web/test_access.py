@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+
 import httpx
 import pytest
 from fastapi import FastAPI
@@ -141,7 +143,8 @@ async def test_wrong_keys_are_slowed_and_a_right_one_is_not(app: Redrive, access
     ):
 
         async def ask(key: str) -> httpx.Response:
-            return await client.get("/health/outbox", headers={"Authorization": f"Bearer {key}"})
+            origin = {"X-Forwarded-For": f"192.0.2.{secrets.randbelow(256)}"}
+            return await client.get("/health/outbox", headers=origin | {"Authorization": f"Bearer {key}"})
 
         wrong = right[:-1] + ("A" if right[-1] != "A" else "B")
         assert [(await ask(wrong)).status_code for _ in range(3)] == [401, 401, 429]

@@ -164,7 +164,9 @@ def test_a_body_is_refused_while_it_arrives(submitter: httpx.Client, path: str, 
     problem(submitter.post(path, content=endless(), headers=JSON), 413, "too-large")
 
 
-async def test_a_body_that_is_declared_too_large_is_not_waited_for(url: str, submitter: httpx.Client) -> None:
+async def test_a_body_that_is_declared_too_large_is_not_waited_for(
+    served: Served, submitter: httpx.Client
+) -> None:
     head = (
         "POST /v1/emails HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
         f"Authorization: {submitter.headers['authorization']}\r\nContent-Length: 99999999999\r\n\r\n"

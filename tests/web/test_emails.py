@@ -147,3 +147,12 @@ async def test_a_batch_of_1000_is_one_answer(acme: httpx.AsyncClient) -> None:
     response = await acme.post("/v1/emails/batch", json={"emails": [MAIL] * 1_000})
     assert response.status_code == 202
     assert len({one["id"] for one in response.json()["emails"]}) == 1_000
+
+
+async def test_a_large_attachment_is_taken(app: Redrive, acme: httpx.AsyncClient) -> None:
+    attached = {"filename": "film.bin", "content": "aGVs" * 3_000_000}
+    response = await acme.post("/v1/emails", json=MAIL | {"attachments": [attached]}, timeout=60)
+    assert response.status_code == 202, response.text
+    account = await app.store.get(response.json()["id"])
+    assert account is not None
+    assert len(account.message.body) > 12_000_000

@@ -6,9 +6,13 @@ import asyncio
 import re
 import signal
 import socket
+import ssl
+from contextlib import suppress
+from pathlib import Path
 
 import httpx
 import pytest
+import trustme
 
 from redrive import Redrive
 from redrive.core.errors import ConfigurationError
@@ -63,6 +67,28 @@ async def test_every_interface_is_served_when_that_was_said(app: Redrive, settin
         assert answer.status_code == 200
 
 
+async def test_with_a_certificate_it_serves_tls(app: Redrive, tmp_path: Path) -> None:
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1")
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    issued.cert_chain_pems[0].write_to_path(certificate)
+    issued.private_key_pem.write_to_path(key)
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    settings = ServerSettings(certificate=certificate, private_key=key)
+    async with serve(app, "127.0.0.1:0", settings=settings) as server:
+        assert server.url.startswith("https://")
+        async with httpx.AsyncClient(base_url=server.url, verify=trusting) as client:
+            assert (await client.get("/health/live")).status_code == 200
+
+
+async def test_a_certificate_that_cannot_be_read_is_named(app: Redrive, tmp_path: Path) -> None:
+    settings = ServerSettings(certificate=tmp_path / "nowhere.pem")
+    with pytest.raises(ConfigurationError, match=r"nowhere\.pem"):
+        async with serve(app, "127.0.0.1:0", settings=settings):
+            pytest.fail("it listens")
+
+
 @pytest.mark.parametrize("text", ["", "8025", "localhost", ":8025", "a:b", "127.0.0.1:70000", "127.0.0.1:-1"])
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="listen"):
@@ -85,11 +111,28 @@ async def test_after_leaving_nobody_listens(app: Redrive) -> None:
 
 async def test_an_endless_head_is_cut_off(url: str) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", _port(url))
-    writer.write(b"GET /health/live HTTP/1.1\r\nX-Long: " + b"a" * protocol.HEAD_BYTES)
-    async with asyncio.timeout(30):
-        answer = await reader.read()
+    writer.write(b"GET /health/live HTTP/1.1\r\nX-Long: " + b"a" * 2_000_000)
+    answer = b""
+    async with asyncio.timeout(protocol.HEAD_S / 2):
+        with suppress(ConnectionError):
+            answer = await reader.read()
     writer.close()
-    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert not answer or answer.startswith(b"HTTP/1.1 400 ")
+
+
+async def test_a_head_behind_a_long_body_is_not_taken_for_long(url: str, acme: httpx.AsyncClient) -> None:
+    body = b'{"payload": "' + b"a" * 200_000 + b'"}'
+    head = (
+        "POST /v1/queues/orders/messages HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+        f"Authorization: {acme.headers['authorization']}\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    reader, writer = await asyncio.open_connection("127.0.0.1", _port(url))
+    writer.write(head.encode() + body + b"GET /health/live HTTP/1.1\r\n")
+    await reader.readuntil(b"202 Accepted\r\n")
+    writer.write(b"Host: a\r\nConnection: close\r\n\r\n")
+    async with asyncio.timeout(30):
+        assert b"HTTP/1.1 200 OK" in await reader.read()
+    writer.close()
 
 
 async def test_a_head_that_does_not_come_is_not_waited_for(

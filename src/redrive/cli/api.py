@@ -1,6 +1,7 @@
 """The HTTP API beside a command: it listens, and the first start makes the keys that let one in (S1).
 
-A key's text exists only in what `listening` hands out: whoever calls it prints it, once.
+A key's text exists only in what `first_keys` hands out: whoever calls it prints it, once, and calls it only
+when nothing can fail any more before that.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from pathlib import Path
 from redrive.app import Redrive
 from redrive.cli.session import operator
 from redrive.core.errors import MissingExtra
+from redrive.core.ports import Store
 from redrive.office.access import Access, Role
 
-CURL_TENANT = "acme"
+TRIAL_TENANT = "acme"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,31 +32,27 @@ class Listen:
 
 
 @dataclass(frozen=True, slots=True)
-class Api:
-    """An API that listens; the keys are there on the very first start alone."""
+class FirstKeys:
+    """The keys that the first start makes: there once, and never again."""
 
-    url: str
-    admin_key: str | None = None
-    submit_key: str | None = None
+    admin: str | None = None
+    submit: str | None = None
 
 
-@asynccontextmanager
-async def listening(
-    app: Redrive, listen: Listen, ready: Callable[[], bool], *, curl: bool
-) -> AsyncIterator[Api]:
-    """Serve an app while inside; `curl` asks for a submit key to try it with, beside the admin's."""
-    async with _serve(app, listen, ready) as url:
-        access = Access(app.store, operator())
-        if any(key.role is Role.ADMIN and key.revoked_at is None for key in await access.list()):
-            yield Api(url)
-            return
-        _, admin_key = await access.create(Role.ADMIN, None, "first start")
-        submit_key = (await access.create(Role.SUBMIT, CURL_TENANT, "first start"))[1] if curl else None
-        yield Api(url, admin_key, submit_key)
+async def first_keys(store: Store, *, submit: bool) -> FirstKeys:
+    """Make an admin's key when no living one exists, and with `submit` one to try the API with."""
+    access = Access(store, operator())
+    if any(key.role is Role.ADMIN and key.revoked_at is None for key in await access.list()):
+        return FirstKeys()
+    _, admin = await access.create(Role.ADMIN, None, "first start")
+    if not submit:
+        return FirstKeys(admin)
+    return FirstKeys(admin, (await access.create(Role.SUBMIT, TRIAL_TENANT, "first start"))[1])
 
 
 @asynccontextmanager
-async def _serve(app: Redrive, listen: Listen, ready: Callable[[], bool]) -> AsyncIterator[str]:
+async def listening(app: Redrive, listen: Listen, ready: Callable[[], bool]) -> AsyncIterator[str]:
+    """Serve an app's API while inside; its address."""
     try:
         from redrive.web.server import ServerSettings, serve
     except ModuleNotFoundError as error:

@@ -69,30 +69,20 @@ class ApiClient:
         self, method: str, path: str, body: str | None, headers: Mapping[str, str]
     ) -> tuple[int, str | None, dict[str, Any]]:
         """One call; a connection that the gateway closed while it was idle is replaced once."""
-        for fresh in (self._connection is None, True):
+        connection, fresh = self._connection, False
+        while True:
+            if connection is None:
+                connection, fresh = self._make(), True
+            self._connection = connection
             try:
-                if fresh:
-                    self.close()
-                    self._connection = self._make()
-                return self._exchange(method, path, body, headers)
+                connection.request(method, self._prefix + path, body, dict(headers))
+                response = connection.getresponse()
+                return response.status, response.headers["Retry-After"], json.loads(response.read())
             except (HTTPException, OSError, ValueError) as error:
                 self.close()
                 if fresh:
-                    why = str(error) or type(error).__name__
-                    raise CommandError(
-                        f"{self.url} does not answer as a gateway ({why}): start one with redrive up",
-                        Exit.UNREACHABLE,
-                    ) from error
-        raise AssertionError
-
-    def _exchange(
-        self, method: str, path: str, body: str | None, headers: Mapping[str, str]
-    ) -> tuple[int, str | None, dict[str, Any]]:
-        assert self._connection is not None
-        self._connection.request(method, self._prefix + path, body, dict(headers))
-        response = self._connection.getresponse()
-        document = json.loads(response.read())
-        return response.status, response.headers["Retry-After"], document
+                    raise _no_answer(self.url, error) from error
+                connection = None
 
 
 def _connector(url: str) -> Callable[[], HTTPConnection]:
@@ -106,3 +96,10 @@ def _connector(url: str) -> Callable[[], HTTPConnection]:
     if kind is None or host is None:
         raise CommandError("--url is no address of a gateway: write http://127.0.0.1:8025", Exit.USAGE)
     return lambda: kind(host, port, timeout=_TIMEOUT_S)
+
+
+def _no_answer(url: str, error: Exception) -> CommandError:
+    why = str(error) or type(error).__name__
+    return CommandError(
+        f"{url} does not answer as a gateway ({why}): start one with redrive up", Exit.UNREACHABLE
+    )

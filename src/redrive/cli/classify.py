@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,7 +55,7 @@ def classify(
         return
     for line in _lines():
         judged = table.judge(Reply.parse(line, stage=stage))
-        output.answer(_document(line, judged), lambda line=line, judged=judged: _row(line, judged))
+        output.answer(_document(line, judged), partial(_row, line, judged))
 
 
 def _lines() -> Iterator[str]:

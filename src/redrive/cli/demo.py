@@ -24,7 +24,7 @@ from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags
 from redrive.cli.traffic import RATE, TENANTS, send_traffic, tenant_clients
 from redrive.cli.up import quick_settings, teller
-from redrive.cli.welcome import head, hints
+from redrive.cli.welcome import ENDING, head, hints
 
 _SECONDS = 30.0
 _PATIENCE_S = 30.0
@@ -101,10 +101,10 @@ async def _gateway(
     if settings.origins.get("listen") == "default":
         settings = quick_settings(flags, listen=_ANY_PORT)
     async with (
-        running(settings, mailbox_port=0, sinks=(), curl=False) as gateway,
-        tenant_clients(gateway.app.store, gateway.api.url) as made,
+        running(settings, mailbox_port=0) as gateway,
+        tenant_clients(gateway.app.store, gateway.url) as made,
     ):
-        yield made, head(gateway, "redrive demo")
+        yield made, head("redrive demo", gateway)
 
 
 async def _watch(output: Output, above: list[Text], following: Following) -> None:
@@ -112,8 +112,7 @@ async def _watch(output: Output, above: list[Text], following: Following) -> Non
         await asyncio.Event().wait()
 
     async def make() -> RenderableType:
-        below = [Text("end         Ctrl-C", "cyan")]
-        return page(output, above, following.by_tenant, following.latest, below)
+        return page(output, above, following.by_tenant, following.latest, [ENDING])
 
     await draw(output, make)
 
@@ -126,4 +125,4 @@ def _summary(following: Following) -> RenderableType:
     by_tenant = following.by_tenant
     lines = [Text(f"{following.mails:,} mails: {total(by_tenant.values()).text()}")]
     lines += [Text(f"  {tenant:<10}{figures.text()}") for tenant, figures in by_tenant.items()]
-    return Group(*lines, *hints(None, None))
+    return Group(*lines, *hints(None))

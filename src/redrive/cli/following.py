@@ -68,22 +68,16 @@ class Following:
         return figures
 
     async def follow(self) -> None:
-        """Ask again and again."""
+        """Ask about every mail that has not ended, again and again."""
         while True:
-            await self.ask()
+            await asyncio.gather(*(self._ask(*each) for each in self._clients.items()))
             await asyncio.sleep(_POLL_S)
 
-    async def ask(self) -> None:
-        """Ask once about every mail that has not ended."""
-        asked = {tenant: self._ask(tenant, client) for tenant, client in self._clients.items()}
-        await asyncio.gather(*asked.values())
-
     async def settled(self, patience_s: float) -> None:
-        """Return once every mail has ended, at the latest after `patience_s`."""
+        """Return once `follow` has seen every mail end, at the latest after `patience_s`."""
         try:
             async with asyncio.timeout(patience_s):
-                while self._open:
-                    await self.ask()
+                while self._open:  # noqa: ASYNC110 - `follow` closes them, and signals nothing
                     await asyncio.sleep(_POLL_S)
         except TimeoutError:
             return

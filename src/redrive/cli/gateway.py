@@ -14,12 +14,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 
 from redrive.app import Redrive
-from redrive.cli.api import Api, Listen, listening
+from redrive.cli.api import Listen, listening
 from redrive.cli.liveness import Readiness, end_when_stuck
 from redrive.cli.mailbox import mailbox_folder
 from redrive.cli.problems import CommandError, Exit
 from redrive.config import Settings
-from redrive.core.ports import Description, Store
+from redrive.core.ports import Description
 from redrive.mail.gateway import QUEUE
 from redrive.mailbox import Mailbox
 from redrive.office.queues import LiveWorker, live_workers
@@ -31,7 +31,7 @@ class RunningGateway:
     """A gateway that runs; `working` ends only when its worker does."""
 
     app: Redrive
-    api: Api
+    url: str
     mailbox: Mailbox | None
     described: Description
     working: asyncio.Task[None]
@@ -49,12 +49,13 @@ def names_relay(settings: Settings) -> bool:
 
 @asynccontextmanager
 async def running(
-    settings: Settings, *, mailbox_port: int, sinks: tuple[Sink, ...], curl: bool
+    settings: Settings, *, mailbox_port: int, sinks: tuple[Sink, ...] = ()
 ) -> AsyncIterator[RunningGateway]:
     """Run everything while inside; end gracefully, what was taken last first."""
     async with AsyncExitStack() as stack:
         mailbox = None
         if not names_relay(settings):
+            await _refuse_company(settings)
             opening = Mailbox(port=mailbox_port, folder=mailbox_folder(settings))
             mailbox = await stack.enter_async_context(opening)
             settings = replace(settings, mail=mailbox.url)
@@ -63,12 +64,10 @@ async def running(
             app.telemetry.add(sink)
         app.serve_mail()
         await stack.enter_async_context(app)
-        if mailbox is not None:
-            await _refuse_company(app.store)
         listen = Listen(address=settings.listen)
-        api = await stack.enter_async_context(listening(app, listen, readiness, curl=curl))
+        url = await stack.enter_async_context(listening(app, listen, readiness))
         working = await stack.enter_async_context(_working(app))
-        yield RunningGateway(app, api, mailbox, await app.store.describe(), working)
+        yield RunningGateway(app, url, mailbox, await app.store.describe(), working)
 
 
 @asynccontextmanager
@@ -81,12 +80,15 @@ async def _working(app: Redrive) -> AsyncIterator[asyncio.Task[None]]:
         await asyncio.wait([task])
 
 
-async def _refuse_company(store: Store) -> None:
-    for worker in await live_workers(store):
+async def _refuse_company(settings: Settings) -> None:
+    async with Redrive(settings=settings) as app:
+        workers = await live_workers(app.store)
+    for worker in workers:
         if QUEUE in worker.queues and _lives(worker):
             raise CommandError(
-                f"process {worker.pid} on {worker.host} already sends the mails of this store, and would share "
-                "them with the simulator: stop it, or choose another folder with --data",
+                f"process {worker.pid} on {worker.host} already sends the mails of this store, and would "
+                "share them with the simulator: stop it, choose another folder with --data, or send "
+                "through it with redrive demo --url",
                 Exit.FAILED,
             )
 

@@ -38,7 +38,7 @@ def page(
     room = max(_FEWEST_EVENTS, output.console.height - others)
     shown = [Text(one.text, one.style) for one in list(latest)[-room:]]
     blank = [Text() for _ in range(room - len(shown))]
-    lines = [
+    lines: list[RenderableType] = [
         *head,
         Text(),
         tenants,

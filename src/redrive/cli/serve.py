@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from redrive.cli.api import Api, Listen, listening
+from redrive.cli.api import Listen, first_keys, listening
 from redrive.cli.liveness import Readiness, end_when_stuck
 from redrive.cli.loading import make_app
 from redrive.cli.output import Output
@@ -72,11 +71,18 @@ async def serve(
     )
     readiness = Readiness()
     served.telemetry.add(readiness.see)
-    async with served, listening(served, place, readiness, curl=False) as api:
+    async with served, listening(served, place, readiness) as url:
         described = await served.store.describe()
         queues = [one.queue for one in served.served()]
-        document = _document(api, described) | {"queues": queues}
-        Output(flags.json).answer(document, lambda: _page(api, described, queues))
+        key = (await first_keys(served.store, submit=False)).admin
+        document = {
+            "url": url,
+            "store": described.url,
+            "durability": described.durability.value,
+            "queues": queues,
+            "adminKey": key,
+        }
+        Output(flags.json).answer(document, lambda: _page(url, described, queues, key))
         await (served.run(on_stuck=end_when_stuck) if queues else _until_stopped())
 
 
@@ -86,18 +92,9 @@ async def _until_stopped() -> None:
         await stop.wait()
 
 
-def _document(api: Api, described: Description) -> dict[str, Any]:
-    return {
-        "url": api.url,
-        "store": described.url,
-        "durability": described.durability.value,
-        "adminKey": api.admin_key,
-    }
-
-
-def _page(api: Api, described: Description, queues: list[str]) -> RenderableType:
+def _page(url: str, described: Description, queues: list[str], key: str | None) -> RenderableType:
     serves = f", and serves {', '.join(queues)}" if queues else ""
-    lines = [Text(f"listening on {api.url}{serves}"), store_line(described)]
-    if api.admin_key is not None:
-        lines.append(Text.assemble("admin key  ", (api.admin_key, "bold"), "  shown once: keep it"))
+    lines = [Text(f"listening on {url}{serves}"), store_line(described)]
+    if key is not None:
+        lines.append(Text.assemble("admin key  ", (key, "bold"), "  shown once: keep it"))
     return Group(*lines)

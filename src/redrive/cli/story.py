@@ -93,7 +93,7 @@ class Story:
             case events.RetryScheduled(delivery, failure):
                 why = redact(clean(failure.reason))
                 wait = duration(event.delay_ms)
-                return Sentence(f"{self._who(delivery.message)} failed: {why}, retry in {wait}", "yellow")
+                return Sentence(f"{self._who(delivery.message)} failed, retry in {wait}: {why}", "yellow")
             case events.Buried(delivery, failure):
                 why = redact(clean(failure.reason))
                 return Sentence(f"{self._who(delivery.message)} is dead ({event.reason}): {why}", "red")

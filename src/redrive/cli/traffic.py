@@ -34,7 +34,6 @@ _STORIES: Mapping[int, tuple[str, ...]] = {
     17: ("data-554-5.7.1",),
     20: ("slow-300ms",),
     23: ("fail-2-then-ok",),
-    26: ("drop-before-data",),
 }
 
 Accepted = Callable[[str, Mapping[str, Any]], None]
@@ -60,7 +59,7 @@ def demo_mail(number: int) -> tuple[str, dict[str, Any]]:
     stories = _STORIES.get(number % _CYCLE, ("ok",))
     mail = {
         "from": f"{tenant.capitalize()} <orders@{tenant}.example>",
-        "to": [f"{story}+{number}@customers.example" for story in stories],
+        "to": [f"{story}+{number}@b.example" for story in stories],
         "subject": f"Your order {number}",
         "text": f"Thank you. Order {number} is on its way.\n",
         "headers": {"X-Redrive-Tenant": tenant},

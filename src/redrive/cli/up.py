@@ -15,6 +15,7 @@ from cyclopts import Parameter
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from redrive.cli.api import FirstKeys, first_keys
 from redrive.cli.figures import WorkerFigures, figures_document, total
 from redrive.cli.gateway import RunningGateway, names_relay, running
 from redrive.cli.live import draw, mute_logs, page, run_together
@@ -25,7 +26,7 @@ from redrive.cli.session import NO_FLAGS, Flags
 from redrive.cli.story import Counts, Sentence, Story
 from redrive.cli.times import clock_time, duration
 from redrive.cli.traffic import RATE, send_traffic, tenant_clients
-from redrive.cli.welcome import head, hints, welcome
+from redrive.cli.welcome import ENDING, head, hints, trial, welcome
 from redrive.config import Settings
 from redrive.core.message import Message
 from redrive.core.redaction import redact
@@ -65,14 +66,18 @@ async def up(
     mute_logs()
     began_s = time.monotonic()
     sinks = (counts.see, figures.see, story.see)
-    async with running(settings, mailbox_port=mailbox_port, sinks=sinks, curl=True) as gateway:
+    async with running(settings, mailbox_port=mailbox_port, sinks=sinks) as gateway:
+        keys = await first_keys(gateway.app.store, submit=True)
         if not output.as_json:
-            output.console.print(Group(*welcome(gateway, "redrive up")), soft_wrap=True)
+            output.console.print(Group(*welcome(gateway, keys)), soft_wrap=True)
         traffic = _send(gateway) if demo is not False and gateway.mailbox else asyncio.Event().wait()
-        await run_together(traffic, gateway.working, _watch(output, gateway, figures, story), seconds=seconds)
-        document = _document(gateway, counts, figures)
+        await run_together(
+            traffic, gateway.working, _watch(output, gateway, keys, figures, story), seconds=seconds
+        )
+        document = _document(gateway, keys, counts, figures)
     ran_ms = round(1000 * (time.monotonic() - began_s))
-    output.answer(document, lambda: _summary(counts, figures, ran_ms, story))
+    below = hints(story.last_dead, simulated=gateway.mailbox is not None)
+    output.answer(document, lambda: Group(_summary(counts, figures, ran_ms), *below))
 
 
 def quick_settings(flags: Flags, **more: object) -> Settings:
@@ -93,17 +98,23 @@ def teller(output: Output) -> Callable[[Sentence], None]:
 
 
 async def _send(gateway: RunningGateway) -> None:
-    async with tenant_clients(gateway.app.store, gateway.api.url) as clients:
+    async with tenant_clients(gateway.app.store, gateway.url) as clients:
         await send_traffic(clients, RATE, None, lambda tenant, answer: None)
 
 
-async def _watch(output: Output, gateway: RunningGateway, figures: WorkerFigures, story: Story) -> None:
+async def _watch(
+    output: Output, gateway: RunningGateway, keys: FirstKeys, figures: WorkerFigures, story: Story
+) -> None:
     if output.as_json or not output.console.is_terminal:
         await asyncio.Event().wait()
 
     async def make() -> RenderableType:
-        above, below = head(gateway, "redrive up"), hints(gateway, story.last_dead)
-        return page(output, above, figures.by_tenant, story.latest, below)
+        below = [
+            *trial(gateway.url, keys),
+            *hints(story.last_dead, simulated=gateway.mailbox is not None),
+            ENDING,
+        ]
+        return page(output, head("redrive up", gateway, keys), figures.by_tenant, story.latest, below)
 
     await draw(output, make)
 
@@ -118,22 +129,24 @@ def _label(*, masked: bool) -> Callable[[Message], str]:
     return label
 
 
-def _document(gateway: RunningGateway, counts: Counts, figures: WorkerFigures) -> dict[str, Any]:
+def _document(
+    gateway: RunningGateway, keys: FirstKeys, counts: Counts, figures: WorkerFigures
+) -> dict[str, Any]:
     return {
-        "url": gateway.api.url,
+        "url": gateway.url,
         "mail": gateway.relay,
         "store": gateway.described.url,
         "durability": gateway.described.durability.value,
-        "adminKey": gateway.api.admin_key,
-        "submitKey": gateway.api.submit_key,
+        "adminKey": keys.admin,
+        "submitKey": keys.submit,
         "retried": counts.ended["retried"],
         "reasons": dict(counts.reasons),
         **figures_document(figures.by_tenant),
     }
 
 
-def _summary(counts: Counts, figures: WorkerFigures, ran_ms: int, story: Story) -> RenderableType:
+def _summary(counts: Counts, figures: WorkerFigures, ran_ms: int) -> Text:
     ended = total(figures.by_tenant.values())
     why = ", ".join(f"{count} {reason}" for reason, count in counts.reasons.most_common())
     line = f"In {duration(ran_ms)}: {ended.text()}" + (f" ({why})" if why else "")
-    return Group(Text(f"{line}; {counts.ended['retried']:,} retries."), *hints(None, story.last_dead))
+    return Text(f"{line}; {counts.ended['retried']:,} retries.")

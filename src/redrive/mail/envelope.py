@@ -8,7 +8,8 @@ than the 998 bytes of RFC 5322 are the renderer's to avoid; they are sent as the
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from redrive.mail.capabilities import Capabilities
 from redrive.mail.smtp_errors import InvalidEnvelope, Unsupported
@@ -20,8 +21,7 @@ _FORBIDDEN = re.compile("[\\x00-\\x20\\x7f-\\xa0<>\u2028\u2029\ud800-\udfff]")
 _ADDRESS_ROOM = MAX_COMMAND - len("MAIL FROM:<>\r\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(Struct, frozen=True):
     """`sender` may be empty (a bounce). `eight_bit` is implied by content that is not ASCII."""
 
     sender: str

@@ -24,7 +24,15 @@ from redrive.mail.outage import Outage
 from redrive.mail.pool import Pool
 from redrive.mail.replies import Action, Judgement, Reply, Stage
 from redrive.mail.rules import Rules
-from redrive.mail.smtp_errors import InvalidEnvelope, Phase, SmtpError, TlsFailed, Unreachable, Unsupported
+from redrive.mail.smtp_errors import (
+    AuthenticationFailed,
+    InvalidEnvelope,
+    Phase,
+    SmtpError,
+    TlsFailed,
+    Unreachable,
+    Unsupported,
+)
 from redrive.mail.stored import Stored, decode, encode
 from redrive.mail.transaction import RecipientReply
 
@@ -98,8 +106,8 @@ class Gateway:
     def _answer_to_error(self, error: SmtpError, delivery: Delivery) -> Answer:
         if isinstance(error, InvalidEnvelope | Unsupported):
             return Permanent(str(error), code=type(error).__name__, scope="message")
-        if isinstance(error, TlsFailed):
-            return Hold(str(error), code="TlsFailed", scope="provider")
+        if isinstance(error, TlsFailed) or (isinstance(error, AuthenticationFailed) and error.code is None):
+            return Hold(str(error), code=type(error).__name__, scope="provider")
         if isinstance(error, Unreachable):
             return Later(self._outage.failed(str(error)), str(error))
         if error.after_dot:

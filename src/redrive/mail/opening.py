@@ -67,6 +67,7 @@ async def open_connection(
             await _start_tls(connection, relay, context, timeouts)
         if relay.user is not None:
             await _authenticate(connection, relay, Credentials(relay.user, relay.password or ""))
+        connection.require()
     except BaseException:
         connection.fail(Dropped, "could not be opened")
         raise

@@ -98,10 +98,14 @@ class Connection(asyncio.BufferedProtocol):
         if self._in_flight and self._in_flight[0] is sending:
             self.fail(Dropped, "given up by its caller")
 
-    async def exchange(self) -> Answered:
-        """Write what the dialogue has to say outside of an envelope and wait for the answer."""
+    def require(self) -> None:
+        """Raise what ended the connection, if anything did: a server may leave right after its answer."""
         if self._failure is not None:
             raise self._failure
+
+    async def exchange(self) -> Answered:
+        """Write what the dialogue has to say outside of an envelope and wait for the answer."""
+        self.require()
         self._flush()
         self._watch()
         answered = await self._answer
@@ -110,11 +114,14 @@ class Connection(asyncio.BufferedProtocol):
 
     async def secure(self, context: ssl.SSLContext, host: str, timeout_s: float) -> None:
         """The TLS handshake after STARTTLS was accepted; raises whatever the handshake raises."""
+        self.require()
         self._watchdog.stop()
-        if self._failure is not None or self._transport is None:
-            raise self._failure or Dropped("there is no connection", phase=Phase.STARTTLS)
         transport = await self._loop.start_tls(
-            self._transport, self, context, server_hostname=host, ssl_handshake_timeout=timeout_s
+            cast(asyncio.Transport, self._transport),
+            self,
+            context,
+            server_hostname=host,
+            ssl_handshake_timeout=timeout_s,
         )
         if transport is None:
             raise ConnectionResetError("the connection was lost during the TLS handshake")

@@ -8,7 +8,8 @@ before the final dot is written, so both can be read after a drop (P63). Never d
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from redrive.mail.envelope import Envelope, stuffed
 from redrive.mail.reply_parser import ServerReply
@@ -17,8 +18,7 @@ from redrive.mail.smtp_errors import Phase
 BLOCK = 65_536
 
 
-@dataclass(frozen=True, slots=True)
-class RecipientReply:
+class RecipientReply(Struct, frozen=True):
     """What the server decided about one recipient, and at which phase."""
 
     recipient: str

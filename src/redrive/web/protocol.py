@@ -1,7 +1,8 @@
 """HTTP/1.1 by httptools, with a bound on the head of a request: in bytes, and in time.
 
 The parser itself would collect a header without end from anyone who can connect. Bodies are bounded where
-they are read, after the key was checked.
+they are read, after the key was checked. An answer is sent by one system call instead of two, which is a
+tenth of what a small request costs. Known weakness: a body may come as slowly as a key's owner likes.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().__init__(*arguments, **more)
         self._head_bytes = 0
         self._in_head = True
+        self._begun_here = False
         self._late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -59,31 +61,35 @@ class BoundedProtocol(HttpToolsProtocol):
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._head_ended()
+        self._stop_waiting()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        self._begun_here = False
         super().data_received(data)
-        if self._in_head:
+        if not self._in_head:
+            return
+        if not self._begun_here:  # before a head that begins here may stand a long body
             self._head_bytes += len(data)
-            if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
-                self.send_400_response("The head of the request is too long.")
+        if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response("The head of the request is too long.")
+        elif self._late is None:
+            self._expect_head()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._expect_head()
+        self._in_head = self._begun_here = True
+        self._head_bytes = 0
 
     def on_headers_complete(self) -> None:
-        self._head_ended()
+        self._in_head = False
+        self._stop_waiting()
         super().on_headers_complete()
 
     def _expect_head(self) -> None:
-        self._head_ended()
-        self._in_head, self._head_bytes = True, 0
         self._late = self.loop.call_later(HEAD_S, self.transport.close)
 
-    def _head_ended(self) -> None:
-        self._in_head = False
+    def _stop_waiting(self) -> None:
         if self._late is not None:
             self._late.cancel()
             self._late = None

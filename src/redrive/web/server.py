@@ -143,7 +143,7 @@ def _written(host: str, port: int) -> str:
 
 
 def _config(api: Callable[..., object], settings: ServerSettings) -> uvicorn.Config:
-    return uvicorn.Config(
+    config = uvicorn.Config(
         api,
         http=BoundedProtocol,
         ws="none",
@@ -158,6 +158,14 @@ def _config(api: Callable[..., object], settings: ServerSettings) -> uvicorn.Con
         ssl_certfile=settings.certificate,
         ssl_keyfile=settings.private_key,
     )
+    try:
+        config.load()
+    except OSError as error:
+        raise ConfigurationError(
+            f"the certificate {settings.certificate} or its key cannot be used: {error.strerror or error}; "
+            "give both as PEM files that this process may read"
+        ) from error
+    return config
 
 
 async def _listening(server: _Server, serving: asyncio.Task[None]) -> None:

@@ -1,0 +1,58 @@
+"""`redrive keys`: a key is shown once, listed without its text, and ends when it is revoked."""
+
+from __future__ import annotations
+
+import re
+
+from redrive.app import Redrive
+from redrive.office.access import Credential, verify
+from tests.cli.conftest import Shop
+
+
+def _verify(shop: Shop, text: str) -> Credential | None:
+    async def check(app: Redrive) -> Credential | None:
+        return await verify(app.store, text)
+
+    return shop.with_app(check)
+
+
+def test_create_prints_the_key_alone(shop: Shop) -> None:
+    result = shop("keys", "create", "--role", "submit", "--tenant", "acme", "--name", "shop front")
+    assert re.fullmatch(r"rdk_[0-9a-f]{12}_[\w-]{43}\n", result.out)
+    assert "shown once" in result.error
+    credential = _verify(shop, result.out.strip())
+    assert credential is not None
+    assert (credential.role, credential.tenant, credential.name) == ("submit", "acme", "shop front")
+
+
+def test_json_has_the_key_in_one_field(shop: Shop) -> None:
+    document = shop.ok("keys", "create", "--role", "viewer")
+    assert document["key"].startswith(f"rdk_{document['id']}_")
+    assert (document["role"], document["companyId"], document["revokedAt"]) == ("viewer", None, None)
+
+
+def test_the_list_never_shows_a_secret(shop: Shop) -> None:
+    key = shop.ok("keys", "create", "--role", "admin", "--name", "[red]\x1b[31mops")["key"]
+    for form in ((), ("--json",)):
+        shown = shop("keys", "list", *form).out
+        assert key[4:16] in shown
+        assert key[17:] not in shown
+        assert "\x1b" not in shown
+    assert "[red]ops" in shop("keys", "list").out
+
+
+def test_a_revoked_key_is_refused_and_listed_only_on_request(shop: Shop) -> None:
+    first, second = (shop.ok("keys", "create", "--role", "admin") for _ in range(2))
+    assert shop("keys", "revoke", first["id"]).out == f"{first['id']} is revoked\n"
+    shop.ok("keys", "revoke", second["key"])
+    assert _verify(shop, first["key"]) is _verify(shop, second["key"]) is None
+    assert shop.ok("keys", "list")["keys"] == []
+    assert "no keys" in shop("keys", "list").out
+    assert len(shop.ok("keys", "list", "--revoked")["keys"]) == 2
+
+
+def test_an_unknown_key_is_not_found(shop: Shop) -> None:
+    shop.send()
+    result = shop("keys", "revoke", "rdk_000000000000_secretsecret")
+    assert result.code == 4
+    assert "secretsecret" not in result.error

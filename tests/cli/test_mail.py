@@ -1,0 +1,126 @@
+"""`redrive mail send` and `show`: what is stored, what is refused, and the state of each recipient."""
+
+from __future__ import annotations
+
+import io
+from email import message_from_bytes
+from email.message import EmailMessage, Message
+from email.policy import default
+
+import pytest
+
+from redrive.app import Redrive
+from redrive.config import load
+from redrive.mail import stored
+from redrive.mailbox import Mailbox
+from redrive.testing import run_until_idle
+from tests.cli.conftest import Shop
+
+MAIL = ("--from", "Acme <shop@acme.example>", "--to", "ok@b.example")
+
+
+def _sent(shop: Shop, mail_id: str) -> Message:
+    async def content(app: Redrive) -> bytes:
+        account = await app.store.get(mail_id)
+        assert account is not None
+        return stored.decode(account.message.body).rendered() or b""
+
+    return message_from_bytes(shop.with_app(content), policy=default)
+
+
+def _deliver(shop: Shop) -> None:
+    """Send what waits into a simulator, once."""
+
+    async def body(_: Redrive) -> None:
+        async with Mailbox() as mailbox:
+            gateway = Redrive(settings=load({"mail": mailbox.url}))
+            gateway.serve_mail()
+            async with gateway:
+                await run_until_idle(gateway)
+
+    shop.with_app(body)
+
+
+def test_every_flag_reaches_the_mail(shop: Shop) -> None:
+    (shop.folder / "plan.pdf").write_bytes(b"%PDF")
+    result = shop(
+        "mail", "send", *MAIL, "--to", "Bo <bo@b.example>", "--cc", "cc@b.example", "--bcc", "bcc@b.example",
+        "--reply-to", "desk@acme.example", "--subject", "Hi", "--text", "Hello", "--html", "<p>Hello</p>",
+        "--attach", "plan.pdf", "--header", "X-Order=7=8", "--tenant", "acme", "--ttl", "10m",
+        "--idempotency-key", "order-7",
+    )  # fmt: skip
+    assert result.code == 0, result.error
+    mail_id = result.out.strip()
+    mail = _sent(shop, mail_id)
+    assert isinstance(mail, EmailMessage)
+    assert (mail["From"], mail["Subject"], mail["X-Order"]) == ("Acme <shop@acme.example>", "Hi", "7=8")
+    assert (mail["To"], mail["Cc"], mail["Bcc"]) == ("ok@b.example, Bo <bo@b.example>", "cc@b.example", None)
+    (attachment,) = mail.iter_attachments()
+    assert (attachment.get_filename(), attachment.get_content_type()) == ("plan.pdf", "application/pdf")
+    shown = shop.ok("mail", "show", mail_id)
+    assert {one["address"] for one in shown["recipients"]} >= {"bcc@b.example", "cc@b.example"}
+    assert shop.ok("show", mail_id)["dedupe"] == "order-7"
+
+
+def test_the_text_may_come_from_standard_input(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("from a pipe\n"))
+    mail_id = shop.ok("mail", "send", *MAIL, "--text", "-")["jobId"]
+    mail = _sent(shop, mail_id)
+    assert isinstance(mail, EmailMessage)
+    assert mail.get_content().strip() == "from a pipe"
+
+
+def test_a_duplicate_names_the_first_and_another_mail_is_a_conflict(shop: Shop) -> None:
+    key = ("--idempotency-key", "k")
+    first = shop.ok("mail", "send", *MAIL, "--text", "Hi", *key)["jobId"]
+    again = shop("mail", "send", *MAIL, "--text", "Hi", *key)
+    assert (again.code, again.out.strip()) == (0, first)
+    other = shop("mail", "send", *MAIL, "--text", "Ho", *key)
+    assert (other.code, other.out) == (1, "")
+    assert first in other.error
+
+
+def test_show_tells_each_recipients_state_and_attempts(shop: Shop) -> None:
+    to = ("--to", "reply-550-5.1.1@b.example", "--to", "fail-2-then-ok@b.example")
+    mail_id = shop.ok("mail", "send", *MAIL, *to, "--text", "Hi")["jobId"]
+    assert {one["status"] for one in shop.ok("mail", "show", mail_id)["recipients"]} == {"queued"}
+    _deliver(shop)
+    recipients = {one["address"]: one for one in shop.ok("mail", "show", mail_id)["recipients"]}
+    assert {address: one["status"] for address, one in recipients.items()} == {
+        "ok@b.example": "sent",
+        "reply-550-5.1.1@b.example": "failed",
+        "fail-2-then-ok@b.example": "retrying",
+    }
+    assert recipients["fail-2-then-ok@b.example"]["nextAttemptAt"]
+    assert [one["result"] for one in recipients["reply-550-5.1.1@b.example"]["attempts"]] == ["permanent"]
+    shown = shop("mail", "show", mail_id).out
+    for part in ("ok@b.example  on attempt 1", "attempt 1 permanent: 550 5.1.1", "again in"):
+        assert part in shown
+
+
+def test_a_message_that_is_no_mail_is_not_found(shop: Shop) -> None:
+    for message_id in (shop.send(), "unknown"):
+        assert shop("mail", "show", message_id).code == 4
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--from", "a@b.example", "--text", "Hi"), "recipient"),
+        (("--from", "nobody", "--to", "ok@b.example", "--text", "Hi"), "from"),
+        (("--to", "ok@b.example", "--text", "Hi"), "--from"),
+        ((*MAIL, "--text", "Hi", "--to", "a@b.example\r\nRCPT TO:<x@y.example>"), "to[1]"),
+        ((*MAIL, "--text", "Hi", "--subject", "a\r\nBcc: x@y.example"), "subject"),
+        ((*MAIL, "--text", "Hi", "--header", "Bcc=x@y.example"), "Bcc"),
+        ((*MAIL, "--text", "Hi", "--header", "x"), "name=value"),
+        ((*MAIL, "--text", "Hi", "--attach", "gone.pdf"), "gone.pdf cannot be read"),
+        ((*MAIL, "--text", "Hi", "--ttl", "0s"), "ttl"),
+        ((*MAIL, "--text", "Hi", "--tenant", "a b"), "is not a name"),
+        ((*MAIL, "--text", "-", "--html", "-"), "standard input"),
+    ],
+)
+def test_what_cannot_be_sent_is_a_usage_error(shop: Shop, flags: tuple[str, ...], said: str) -> None:
+    result = shop("mail", "send", *flags)
+    assert (result.code, result.out) == (2, "")
+    assert said in result.error
+    assert "Traceback" not in result.error
