@@ -138,13 +138,13 @@ class Redrive:
         from redrive.mail.desk import Desk, Post
         from redrive.mail.gateway import QUEUE
 
-        return Desk(Post(self._append, self._ledger, self._now, new_id, lambda: self.policy(QUEUE).ttl_s))
+        return Desk(Post(self.append, self._ledger, self._now, new_id, lambda: self.policy(QUEUE).ttl_s))
 
     def serve_mail(self, *, concurrency: int = 50) -> None:
         """Serve `email:send`: this app is a mail gateway to the relay that the settings name."""
         from redrive.mail.gateway import QUEUE
 
-        self._gateway = make_gateway(self.settings, self._append, lambda: self.policy(QUEUE))
+        self._gateway = make_gateway(self.settings, self.append, lambda: self.policy(QUEUE))
         self.handler(QUEUE, concurrency=concurrency, deadline=_MAIL_DEADLINE)(self._gateway.handle)
 
     async def run(
@@ -230,7 +230,8 @@ class Redrive:
         ttl_s = self.policy(queue).ttl_s
         return make_entry(queue, submission, ttl_s=ttl_s, settings=self.settings.submit, now=store.now())
 
-    async def _append(self, entries: Sequence[Entry]) -> list[Receipt]:
+    async def append(self, entries: Sequence[Entry]) -> list[Receipt]:
+        """Accept entries that are already made and checked, all or nothing, beside other submits."""
         _, submitter = await self._ready()
         return await submitter.submit(entries)
 

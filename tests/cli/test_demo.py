@@ -37,8 +37,8 @@ def test_piped_it_tells_each_attempt_and_the_figures(shop: Shop) -> None:
     assert result.returncode == 0, result.stderr
     for told in (
         r"globex to fail-2-then-ok\+1@b\.example attempt 1 failed: 451 4\.3\.0 ",
-        r"globex to fail-2-then-ok\+1@b\.example attempt 2 failed after 0\.\d s: ",
-        r"globex to fail-2-then-ok\+1@b\.example delivered on attempt 3 after [01]\.\d s",
+        r"globex to fail-2-then-ok\+1@b\.example attempt 2 failed after [\d.]+ s: ",
+        r"globex to fail-2-then-ok\+1@b\.example delivered on attempt 3 after [\d.]+ s",
         r"globex to reply-550-5\.1\.1\+9@b\.example is dead: 550 5\.1\.1 ",
         r"globex to ok\+9@b\.example delivered",
         r"30 mails: 28 delivered, 0 retrying, 4 dead",

@@ -65,7 +65,7 @@ async def demo(
             await send_traffic(clients, rate, max(1, round(seconds * rate)), following.accept)
             await following.settled(_PATIENCE_S)
 
-        await run_together(play(), following.follow(), _watch(output, above, following))
+        await run_together(output, play(), following.follow(), _watch(output, above, following))
         output.answer(_document(following), lambda: _summary(following))
 
 

@@ -20,6 +20,7 @@ from redrive.cli.story import Sentence
 from redrive.engine.signals import stop_on_signals
 
 _REFRESH_S = 0.25
+_SOON_S = 1.0
 _BAR = 24
 _TENANTS = 5
 _FEWEST_EVENTS = 3
@@ -63,7 +64,7 @@ async def draw(output: Output, make: Callable[[], Awaitable[RenderableType]]) ->
             await asyncio.sleep(_REFRESH_S)
 
 
-async def run_together(*works: Awaitable[object], seconds: float | None = None) -> None:
+async def run_together(output: Output, *works: Awaitable[object], seconds: float | None = None) -> None:
     """Until one of them ends, the time is over, or a signal asks to stop; what failed raises."""
     stop = asyncio.Event()
     with stop_on_signals(stop.set):
@@ -71,7 +72,10 @@ async def run_together(*works: Awaitable[object], seconds: float | None = None) 
         ended, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:
             task.cancel()
-        await asyncio.wait(tasks)
+        _, slow = await asyncio.wait(tasks, timeout=_SOON_S)
+        if slow:
+            output.note("ending: what is under way may finish, Ctrl-C again ends at once")
+            await asyncio.wait(slow)
     for task in ended:
         task.result()
 

@@ -72,7 +72,7 @@ async def up(
             output.console.print(Group(*welcome(gateway, keys)), soft_wrap=True)
         traffic = _send(gateway) if demo is not False and gateway.mailbox else asyncio.Event().wait()
         await run_together(
-            traffic, gateway.working, _watch(output, gateway, keys, figures, story), seconds=seconds
+            output, traffic, gateway.working, _watch(output, gateway, keys, figures, story), seconds=seconds
         )
         document = _document(gateway, keys, counts, figures)
     ran_ms = round(1000 * (time.monotonic() - began_s))

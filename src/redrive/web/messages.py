@@ -20,7 +20,6 @@ from redrive.core.errors import Conflict, InvalidMessage
 from redrive.core.message import Entry, check_queue
 from redrive.core.ports import APPEND_BYTES, Receipt
 from redrive.engine.entries import Submission, make_entry
-from redrive.engine.submit import Submitter
 from redrive.mail.gateway import QUEUE as MAIL_QUEUE
 from redrive.office.access import Permission
 from redrive.web import description
@@ -89,7 +88,6 @@ class Messages:
     def __init__(self, app: Redrive) -> None:
         self._app = app
         self._store = app.store
-        self._submitter = Submitter(app.store)
 
     def operations(self) -> list[Operation]:
         return [
@@ -147,7 +145,7 @@ class Messages:
 
     async def _append(self, entries: Sequence[Entry], key: IdempotencyKey | None) -> list[Receipt]:
         try:
-            return await self._submitter.submit(entries)
+            return await self._app.append(entries)
         except Conflict as error:
             if key is None:
                 raise

@@ -1,7 +1,7 @@
 -- accounts.lua: everything that is known of some messages. Composed after messages.lua.
 --
--- For each known id: { id, frame, progress, failures, redrives, lease deadline or -1, tracebacks as digest, text,
--- digest, text, ... }
+-- For each known id: { id, frame, progress, failures, redrives, lease deadline or -1, tracebacks as digest,
+-- text, digest, text, ... }
 
 local function read_traces(failures)
   local traces, seen = {}, {}

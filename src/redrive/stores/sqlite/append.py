@@ -27,13 +27,13 @@ Key = tuple[str, str]
 Holder = tuple[str, bytes]
 
 
-def content_hash(content: bytes) -> bytes:
-    """What a dedupe key remembers: of a body, or of the digest that stands for it."""
-    return blake2b(content, digest_size=16).digest()
+def body_hash(body: bytes) -> bytes:
+    """What a dedupe key remembers of a body, or of the digest that stands for one."""
+    return blake2b(body, digest_size=16).digest()
 
 
 def _hash_of(entry: Entry) -> bytes:
-    return content_hash(entry.message.body if entry.digest is None else entry.digest)
+    return body_hash(entry.message.body if entry.digest is None else entry.digest)
 
 
 def check_entries(groups: Sequence[Sequence[Entry]]) -> list[Entry]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from redrive.core.letters import DeadLetter, RedriveResult
 from redrive.core.lifecycle import Move
-from redrive.stores.sqlite.append import content_hash
+from redrive.stores.sqlite.append import body_hash
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.failures import add_failures
 from redrive.stores.sqlite.families import (
@@ -162,7 +162,7 @@ def _take_in(step: Step, book: LaneBook, seq: int, letter: DeadLetter) -> None:
     open_children(step.db, [message])
     step.db.execute(APPEND["add_body"], (seq, encode_headers(message.headers), message.body))
     if message.dedupe is not None:
-        key = (lane.lane, message.dedupe, message.id, content_hash(message.body))
+        key = (lane.lane, message.dedupe, message.id, body_hash(message.body))
         step.db.execute(SQL["take_free_key"], key)
     add_failures(step.db, [(seq, failure) for failure in letter.failures])
     step.db.executemany(
