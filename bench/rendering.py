@@ -14,9 +14,9 @@ from email.message import EmailMessage
 from email.policy import SMTP
 
 from bench.load import Conditions, Figures
-from redrive.mail.checking import check
-from redrive.mail.mail import Mail, decode, encode
-from redrive.mail.render import render
+from redrive.mail.writing.checking import check
+from redrive.mail.writing.mail import Mail, decode, encode
+from redrive.mail.writing.render import render
 
 _SENDER, _RECIPIENT = "Acme Shop <noreply@acme.example>", "ann@example.org"
 _SUBJECT = "Your order 1234 has been shipped"

@@ -21,10 +21,10 @@ from contextlib import contextmanager
 
 from bench import table
 from bench.goals import AtLeast, Goal
-from redrive.mail.envelope import Envelope
-from redrive.mail.pool import Pool
-from redrive.mail.relay import Relay
-from redrive.mail.smtp_settings import SmtpPoolSettings
+from redrive.mail.smtp.envelope import Envelope
+from redrive.mail.smtp.pool import Pool
+from redrive.mail.smtp.relay import Relay
+from redrive.mail.smtp.settings import SmtpPoolSettings
 
 CONNECTIONS = 10
 SENDER, RECIPIENT = "a@example.org", "b@example.org"

@@ -20,7 +20,7 @@ from redrive.config.settings import Settings
 from redrive.core import lifecycle
 from redrive.core.retry import PROFILES, delay_table
 from redrive.core.settings import QueueSettings
-from redrive.mail.rules import markdown_table as mail_rules
+from redrive.mail.judging.rules import markdown_table as mail_rules
 from redrive.mailbox.behaviours import markdown_table as mailbox_addresses
 
 ROOT = Path(__file__).resolve().parent.parent

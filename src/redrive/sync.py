@@ -18,7 +18,7 @@ from redrive.engine.entries import Submission
 
 if TYPE_CHECKING:
     from redrive.app import Redrive
-    from redrive.mail.mail import Mail
+    from redrive.mail.writing.mail import Mail
 
 T = TypeVar("T")
 

@@ -57,10 +57,10 @@ def _redis(url: str, finished: FinishedSettings) -> Store:
 def make_gateway(settings: Settings, append: Append, policy: Callable[[], RetryPolicy]) -> Gateway:
     """The handler of `email:send`, with its relay's connections not yet opened."""
     from redrive.mail.gateway import Gateway
-    from redrive.mail.pool import Pool
-    from redrive.mail.relay import Relay
-    from redrive.mail.rules import Rules
-    from redrive.mail.smtp_settings import SmtpPoolSettings
+    from redrive.mail.judging.rules import Rules
+    from redrive.mail.smtp.pool import Pool
+    from redrive.mail.smtp.relay import Relay
+    from redrive.mail.smtp.settings import SmtpPoolSettings
 
     smtp = settings.smtp
     pooled = SmtpPoolSettings(connections=smtp.connections, messages=smtp.messages)

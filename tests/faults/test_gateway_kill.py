@@ -18,7 +18,7 @@ import pytest
 from redrive import Redrive
 from redrive.core.lifecycle import State
 from redrive.mail.desk import RecipientState
-from redrive.mail.mail import Mail
+from redrive.mail.writing.mail import Mail
 from redrive.mailbox import Mailbox
 from redrive.testing import dead_letters
 from tests.faults.gateway_child import make_gateway

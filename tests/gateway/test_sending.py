@@ -14,7 +14,7 @@ from redrive.core.ports import Status
 from redrive.core.verdict import Reason
 from redrive.mail.desk import MailRequest, RecipientState
 from redrive.mail.gateway import QUEUE
-from redrive.mail.mail import InvalidMail, Mail
+from redrive.mail.writing.mail import InvalidMail, Mail
 from redrive.mailbox import Credentials, Mailbox, MailboxSettings
 from redrive.testing import Clock, dead_letters, run_until_idle
 

@@ -11,9 +11,9 @@ from email.policy import default
 
 from hypothesis import strategies as st
 
-from redrive.mail.checking import Checked, check
-from redrive.mail.mail import Attachment, Mail
-from redrive.mail.render import render
+from redrive.mail.writing.checking import Checked, check
+from redrive.mail.writing.mail import Attachment, Mail
+from redrive.mail.writing.render import render
 
 MESSAGE_ID = "<0190-mail@example.org>"
 DATE = datetime(2025, 3, 4, 5, 6, 7, tzinfo=UTC)

@@ -11,7 +11,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from redrive.mail.relay import Relay
+from redrive.mail.smtp.relay import Relay
 
 
 class Session:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.mail.addresses import Address, InvalidAddress, parse
-from redrive.mail.envelope import Envelope
+from redrive.mail.smtp.envelope import Envelope
+from redrive.mail.writing.addresses import Address, InvalidAddress, parse
 from tests.mail.mails import squeezed
 
 _VISIBLE = st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.mail.dialogue import (
+from redrive.mail.smtp.dialogue import (
     ANSWERS,
     SENDS,
     Answered,
@@ -18,9 +18,9 @@ from redrive.mail.dialogue import (
     Meaning,
     State,
 )
-from redrive.mail.envelope import Envelope
-from redrive.mail.smtp_errors import Phase, ProtocolError, Unsupported
-from redrive.mail.transaction import BLOCK, Transaction
+from redrive.mail.smtp.envelope import Envelope
+from redrive.mail.smtp.errors import Phase, ProtocolError, Unsupported
+from redrive.mail.smtp.transaction import BLOCK, Transaction
 
 CONTENT = b"Subject: x\r\n\r\n.hello\r\n"
 ONE = Envelope("a@example.org", ("b@example.org",), CONTENT)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.mail.capabilities import Capabilities
-from redrive.mail.envelope import MAX_RECIPIENTS, Envelope, mail_command, recipient_command, stuffed
-from redrive.mail.reply_parser import ServerReply
-from redrive.mail.smtp_errors import InvalidEnvelope, Unsupported
+from redrive.mail.smtp.capabilities import Capabilities
+from redrive.mail.smtp.envelope import MAX_RECIPIENTS, Envelope, mail_command, recipient_command, stuffed
+from redrive.mail.smtp.errors import InvalidEnvelope, Unsupported
+from redrive.mail.smtp.reply_parser import ServerReply
 
 CONTENT = b"Subject: x\r\n\r\nhello\r\n"
 EVERYTHING = Capabilities(size_offered=True, size=100, eight_bit_mime=True, smtputf8=True)

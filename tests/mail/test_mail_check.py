@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redrive.core.errors import InvalidMessage
-from redrive.mail.checking import MAX_BYTES, check
-from redrive.mail.mail import Attachment, InvalidMail, Mail, decode, encode
+from redrive.mail.writing.checking import MAX_BYTES, check
+from redrive.mail.writing.mail import Attachment, InvalidMail, Mail, decode, encode
 from tests.mail.mails import CONTROLS, MAILS, read, rendered
 
 GOOD: dict[str, object] = {"from_": "a@example.org", "to": "b@example.org", "text": "Hello"}

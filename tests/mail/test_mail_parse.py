@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from redrive.mail.checking import MAX_BYTES
-from redrive.mail.envelope import Envelope
-from redrive.mail.mail import InvalidMail
-from redrive.mail.parse import Prepared, from_email_message
+from redrive.mail.smtp.envelope import Envelope
+from redrive.mail.writing.checking import MAX_BYTES
+from redrive.mail.writing.mail import InvalidMail
+from redrive.mail.writing.parse import Prepared, from_email_message
 from tests.mail.mails import CONTROLS, DATE, body, read
 
 

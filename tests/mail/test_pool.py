@@ -7,11 +7,11 @@ from collections import Counter
 
 import pytest
 
-from redrive.mail.envelope import Envelope
-from redrive.mail.pool import Pool
-from redrive.mail.relay import Relay
-from redrive.mail.smtp_errors import Dropped, Refused, Unreachable, Unsupported
-from redrive.mail.smtp_settings import SmtpPoolSettings
+from redrive.mail.smtp.envelope import Envelope
+from redrive.mail.smtp.errors import Dropped, Refused, Unreachable, Unsupported
+from redrive.mail.smtp.pool import Pool
+from redrive.mail.smtp.relay import Relay
+from redrive.mail.smtp.settings import SmtpPoolSettings
 from tests.mail.attempts import MODES, SHORT_S, delivered, idle_for, mail
 from tests.mail.scripted_server import (
     Session,

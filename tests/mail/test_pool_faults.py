@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from redrive.mail.pool import Pool
-from redrive.mail.smtp_errors import Dropped, Phase, SmtpError, TimedOut
-from redrive.mail.smtp_settings import SmtpPoolSettings, SmtpTimeouts
+from redrive.mail.smtp.errors import Dropped, Phase, SmtpError, TimedOut
+from redrive.mail.smtp.pool import Pool
+from redrive.mail.smtp.settings import SmtpPoolSettings, SmtpTimeouts
 from tests.mail.attempts import MODES, SHORT_S, delivered, idle_for, mail
 from tests.mail.scripted_server import (
     Script,

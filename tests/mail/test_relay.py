@@ -8,7 +8,7 @@ import ssl
 import pytest
 
 from redrive.core.errors import ConfigurationError
-from redrive.mail.relay import Relay, Tls
+from redrive.mail.smtp.relay import Relay, Tls
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from email.policy import SMTP
 
 import pytest
 
-from redrive.mail.checking import check
-from redrive.mail.mail import Attachment, Mail, make_message_id
-from redrive.mail.render import Rendered, render
+from redrive.mail.writing.checking import check
+from redrive.mail.writing.mail import Attachment, Mail, make_message_id
+from redrive.mail.writing.render import Rendered, render
 from tests.mail.mails import DATE, MESSAGE_ID, body, files, read, rendered
 
 PLAIN = b"""\

@@ -11,11 +11,11 @@ from email.policy import SMTP
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from redrive.mail.addresses import Address
-from redrive.mail.checking import Checked, check
-from redrive.mail.header_text import encoded_words
-from redrive.mail.mail import Mail
-from redrive.mail.render import render
+from redrive.mail.writing.addresses import Address
+from redrive.mail.writing.checking import Checked, check
+from redrive.mail.writing.header_text import encoded_words
+from redrive.mail.writing.mail import Mail
+from redrive.mail.writing.render import render
 from tests.mail.mails import (
     ADDRESSES,
     BODIES,

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redrive.core.failure import Kind, Scope
-from redrive.mail.replies import Action, Reply, Severity, Stage
-from redrive.mail.rule_file import default_table
-from redrive.mail.rules import Rules, markdown_table
-from redrive.mail.score import judge, main, read, score
-from redrive.mail.waits import asked_wait_s
+from redrive.mail.judging.replies import Action, Reply, Severity, Stage
+from redrive.mail.judging.rule_file import default_table
+from redrive.mail.judging.rules import Rules, markdown_table
+from redrive.mail.judging.score import judge, main, read, score
+from redrive.mail.judging.waits import asked_wait_s
 
 LABELLED = Path(__file__).parent / "labelled_replies.jsonl"
 PAGE = Path(__file__).parents[2] / "docs" / "mail-errors.md"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.mail.reply_parser import MAX_LINE, MAX_LINES, ReplyParser, ServerReply
-from redrive.mail.smtp_errors import ProtocolError
+from redrive.mail.smtp.errors import ProtocolError
+from redrive.mail.smtp.reply_parser import MAX_LINE, MAX_LINES, ReplyParser, ServerReply
 
 
 def parse(*pieces: bytes) -> list[ServerReply]:

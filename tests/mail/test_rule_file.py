@@ -8,9 +8,9 @@ import pytest
 
 from redrive.core.errors import ConfigurationError
 from redrive.core.failure import Scope
-from redrive.mail.replies import Action, Reply
-from redrive.mail.rule_file import default_table
-from redrive.mail.rules import Rules
+from redrive.mail.judging.replies import Action, Reply
+from redrive.mail.judging.rule_file import default_table
+from redrive.mail.judging.rules import Rules
 
 
 def load(folder: Path, text: str) -> Rules:

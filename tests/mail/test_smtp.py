@@ -6,17 +6,17 @@ import asyncio
 
 import pytest
 
-from redrive.mail.envelope import Envelope
-from redrive.mail.opening import open_connection
-from redrive.mail.relay import Relay
-from redrive.mail.smtp import Connection
-from redrive.mail.smtp_errors import (
+from redrive.mail.smtp.connection import Connection
+from redrive.mail.smtp.envelope import Envelope
+from redrive.mail.smtp.errors import (
     Dropped,
     Phase,
     Refused,
     Unreachable,
     Unsupported,
 )
+from redrive.mail.smtp.opening import open_connection
+from redrive.mail.smtp.relay import Relay
 from tests.mail.attempts import HASTY, LARGE, MAIL, MODES, attempt
 from tests.mail.scripted_server import Session, deliver, greet, obliging, scripted
 from tests.servers import free_port

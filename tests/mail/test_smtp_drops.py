@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from redrive.mail.envelope import Envelope
-from redrive.mail.opening import open_connection
-from redrive.mail.smtp_errors import (
+from redrive.mail.smtp.envelope import Envelope
+from redrive.mail.smtp.errors import (
     Dropped,
     Phase,
     ProtocolError,
     TimedOut,
 )
+from redrive.mail.smtp.opening import open_connection
 from tests.mail.attempts import HASTY, LARGE, MAIL, attempt
 from tests.mail.scripted_server import Script, Session, envelope, greet, scripted
 

@@ -15,11 +15,11 @@ from aiosmtpd.smtp import Envelope as ReceivedEnvelope
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from redrive.mail.envelope import Envelope
-from redrive.mail.opening import open_connection
-from redrive.mail.pool import Pool
-from redrive.mail.relay import Relay
-from redrive.mail.smtp_settings import SmtpPoolSettings
+from redrive.mail.smtp.envelope import Envelope
+from redrive.mail.smtp.opening import open_connection
+from redrive.mail.smtp.pool import Pool
+from redrive.mail.smtp.relay import Relay
+from redrive.mail.smtp.settings import SmtpPoolSettings
 from tests.mail.smtp_sink import smtp_sink
 from tests.servers import free_port
 

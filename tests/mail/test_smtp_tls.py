@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from redrive.mail.opening import open_connection
-from redrive.mail.relay import Relay
-from redrive.mail.smtp_errors import (
+from redrive.mail.smtp.errors import (
     AuthenticationFailed,
     Dropped,
     Phase,
@@ -23,6 +21,8 @@ from redrive.mail.smtp_errors import (
     SmtpError,
     TlsFailed,
 )
+from redrive.mail.smtp.opening import open_connection
+from redrive.mail.smtp.relay import Relay
 from tests.mail.attempts import MAIL
 from tests.mail.scripted_server import Script, Session, deliver, greet, obliging, scripted
 

@@ -7,11 +7,11 @@ from typing import cast
 
 import pytest
 
-from redrive.mail.opening import Alone
-from redrive.mail.sending import Sending
-from redrive.mail.smtp import Connection
-from redrive.mail.smtp_errors import Dropped, Phase, ProtocolError
-from redrive.mail.smtp_settings import SmtpPoolSettings, SmtpTimeouts
+from redrive.mail.smtp.connection import Connection
+from redrive.mail.smtp.errors import Dropped, Phase, ProtocolError
+from redrive.mail.smtp.opening import Alone
+from redrive.mail.smtp.sending import Sending
+from redrive.mail.smtp.settings import SmtpPoolSettings, SmtpTimeouts
 from tests.mail.attempts import LARGE, MAIL
 
 

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from redrive.mail.watchdog import Watchdog
+from redrive.mail.smtp.watchdog import Watchdog
 
 
 class Timer:

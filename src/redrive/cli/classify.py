@@ -21,8 +21,8 @@ from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags
 from redrive.cli.times import duration
 from redrive.core.failure import Kind
-from redrive.mail.replies import Judgement, Reply, Stage
-from redrive.mail.rules import Rules
+from redrive.mail.judging.replies import Judgement, Reply, Stage
+from redrive.mail.judging.rules import Rules
 
 _STYLES = {Kind.TEMPORARY: "yellow", Kind.PERMANENT: "red", Kind.UNCERTAIN: "cyan"}
 

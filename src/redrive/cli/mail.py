@@ -18,9 +18,9 @@ from redrive.cli.problems import CommandError, Exit
 from redrive.cli.send import answer_receipt, parse_header
 from redrive.cli.session import NO_FLAGS, Flags, refuse_missing
 from redrive.core.message import DEFAULT_TENANT
-from redrive.mail.checking import MAX_BYTES
 from redrive.mail.gateway import QUEUE
-from redrive.mail.mail import Attachment, Mail
+from redrive.mail.writing.checking import MAX_BYTES
+from redrive.mail.writing.mail import Attachment, Mail
 
 mail = App(name="mail", help="Send mails, see how far they are, and judge replies.")
 mail.command(classify)

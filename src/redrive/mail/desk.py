@@ -20,12 +20,12 @@ from redrive.core.message import Entry, Message, check_dedupe, check_tenant, exp
 from redrive.core.ports import Ledger, Receipt
 from redrive.core.verdict import Reason
 from redrive.mail import stored as storing
-from redrive.mail.checking import check
 from redrive.mail.gateway import QUEUE
-from redrive.mail.mail import InvalidMail, Mail, encode, make_message_id
-from redrive.mail.parse import from_email_message
-from redrive.mail.render import render
 from redrive.mail.stored import Stored
+from redrive.mail.writing.checking import check
+from redrive.mail.writing.mail import InvalidMail, Mail, encode, make_message_id
+from redrive.mail.writing.parse import from_email_message
+from redrive.mail.writing.render import render
 
 
 @dataclass(frozen=True, slots=True)

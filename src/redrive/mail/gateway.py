@@ -19,12 +19,11 @@ from redrive.core.errors import Answer, Hold, InvalidMessage, Later, Permanent, 
 from redrive.core.message import Delivery, Entry, Message
 from redrive.core.ports import Receipt
 from redrive.core.retry import RetryPolicy, plain_delay_s
-from redrive.mail.envelope import Envelope
+from redrive.mail.judging.replies import Action, Judgement, Reply, Stage
+from redrive.mail.judging.rules import Rules
 from redrive.mail.outage import Outage
-from redrive.mail.pool import Pool
-from redrive.mail.replies import Action, Judgement, Reply, Stage
-from redrive.mail.rules import Rules
-from redrive.mail.smtp_errors import (
+from redrive.mail.smtp.envelope import Envelope
+from redrive.mail.smtp.errors import (
     AuthenticationFailed,
     InvalidEnvelope,
     Phase,
@@ -33,8 +32,9 @@ from redrive.mail.smtp_errors import (
     Unreachable,
     Unsupported,
 )
+from redrive.mail.smtp.pool import Pool
+from redrive.mail.smtp.transaction import RecipientReply
 from redrive.mail.stored import Stored, decode, encode
-from redrive.mail.transaction import RecipientReply
 
 QUEUE = "email:send"
 _SLOWER = 4

@@ -13,7 +13,7 @@ from redrive.core.failure import Failure
 from redrive.core.letters import Account
 from redrive.core.lifecycle import State
 from redrive.mail.desk import MailStatus, Recipient, RecipientState
-from redrive.mail.mail import Mail
+from redrive.mail.writing.mail import Mail
 from redrive.office.wire import instant
 from redrive.web.answers import MOST_S
 

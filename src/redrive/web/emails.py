@@ -14,10 +14,10 @@ from starlette.responses import Response
 
 from redrive.core.errors import Conflict
 from redrive.core.ports import Receipt
-from redrive.mail.addresses import parse
-from redrive.mail.checking import check
 from redrive.mail.desk import MailRequest
-from redrive.mail.mail import Mail
+from redrive.mail.writing.addresses import parse
+from redrive.mail.writing.checking import check
+from redrive.mail.writing.mail import Mail
 from redrive.office.access import Permission
 from redrive.web import description
 from redrive.web.access import Call, Operation

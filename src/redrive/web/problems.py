@@ -18,7 +18,7 @@ from starlette.responses import Response
 from redrive.core.errors import Conflict, InvalidMessage, RedriveError, StoreError, StoreFull
 from redrive.core.redaction import redact
 from redrive.mail.desk import InvalidMails
-from redrive.mail.mail import InvalidMail
+from redrive.mail.writing.mail import InvalidMail
 from redrive.web.problem_types import (
     BAD_JSON,
     CONFLICT,

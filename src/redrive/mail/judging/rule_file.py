@@ -19,9 +19,9 @@ from typing import Any
 
 from redrive.core.errors import ConfigurationError
 from redrive.core.failure import Scope
-from redrive.mail.replies import Action, Severity, Stage
-from redrive.mail.rule import Rule, check_code, check_enhanced
-from redrive.mail.wording import read_phrase
+from redrive.mail.judging.replies import Action, Severity, Stage
+from redrive.mail.judging.rule import Rule, check_code, check_enhanced
+from redrive.mail.judging.wording import read_phrase
 
 FILES = ("words", "languages", "stage", "provider", "final", "wording", "codes")
 _SECTIONS = ("sets", "words", "rules")

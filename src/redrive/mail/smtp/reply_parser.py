@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from redrive.mail.smtp_errors import Phase, ProtocolError
+from redrive.mail.smtp.errors import Phase, ProtocolError
 
 MAX_LINE = 2_048
 MAX_LINES = 128

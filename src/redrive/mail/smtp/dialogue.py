@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 
-from redrive.mail.capabilities import Capabilities
-from redrive.mail.envelope import Envelope, mail_command, recipient_command
-from redrive.mail.reply_parser import ReplyParser, ServerReply
-from redrive.mail.smtp_errors import Phase, ProtocolError
-from redrive.mail.transaction import Transaction
+from redrive.mail.smtp.capabilities import Capabilities
+from redrive.mail.smtp.envelope import Envelope, mail_command, recipient_command
+from redrive.mail.smtp.errors import Phase, ProtocolError
+from redrive.mail.smtp.reply_parser import ReplyParser, ServerReply
+from redrive.mail.smtp.transaction import Transaction
 
 SERVICE_CLOSING = 421
 

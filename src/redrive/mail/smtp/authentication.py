@@ -12,7 +12,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from redrive.mail.smtp_errors import AuthenticationFailed, Phase, ProtocolError
+from redrive.mail.smtp.errors import AuthenticationFailed, Phase, ProtocolError
 
 _SAFEST_FIRST = ("CRAM-MD5", "PLAIN", "LOGIN")
 _SHOWS_PASSWORD = frozenset({"PLAIN", "LOGIN"})

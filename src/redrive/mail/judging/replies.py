@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from redrive.core.failure import Kind, Scope
-from redrive.mail.wording import READ
+from redrive.mail.judging.wording import READ
 
 
 class Action(StrEnum):

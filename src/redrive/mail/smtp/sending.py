@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from redrive.mail.envelope import Envelope
-from redrive.mail.transaction import RecipientReply, Transaction
+from redrive.mail.smtp.envelope import Envelope
+from redrive.mail.smtp.transaction import RecipientReply, Transaction
 
 if TYPE_CHECKING:
-    from redrive.mail.smtp import Connection
+    from redrive.mail.smtp.connection import Connection
 
 
 class Sending:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from redrive.mail.wording import plain
+from redrive.mail.judging.wording import plain
 
 LONGEST_S = 86_400.0
 _ASKING = (

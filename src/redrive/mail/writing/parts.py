@@ -12,9 +12,9 @@ from binascii import b2a_base64, b2a_qp
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from redrive.mail.header_text import disposition, fold
-from redrive.mail.mail import Attachment
-from redrive.mail.standard import as_seven_bit
+from redrive.mail.writing.header_text import disposition, fold
+from redrive.mail.writing.mail import Attachment
+from redrive.mail.writing.standard import as_seven_bit
 
 LONGEST_LINE = 998
 

@@ -14,13 +14,13 @@ import ssl
 from collections import deque
 from typing import Protocol, cast
 
-from redrive.mail.dialogue import Answered, Broken, Dialogue, Event, Finished, GoAhead, State
-from redrive.mail.envelope import Envelope
-from redrive.mail.sending import Sending
-from redrive.mail.smtp_errors import Dropped, Phase, ProtocolError, SmtpError, TimedOut, Unsupported
-from redrive.mail.smtp_settings import SmtpPoolSettings, SmtpTimeouts
-from redrive.mail.transaction import RecipientReply, Transaction
-from redrive.mail.watchdog import Watchdog
+from redrive.mail.smtp.dialogue import Answered, Broken, Dialogue, Event, Finished, GoAhead, State
+from redrive.mail.smtp.envelope import Envelope
+from redrive.mail.smtp.errors import Dropped, Phase, ProtocolError, SmtpError, TimedOut, Unsupported
+from redrive.mail.smtp.sending import Sending
+from redrive.mail.smtp.settings import SmtpPoolSettings, SmtpTimeouts
+from redrive.mail.smtp.transaction import RecipientReply, Transaction
+from redrive.mail.smtp.watchdog import Watchdog
 
 # A plain Protocol allocates 256 KiB for each read, which costs more than the read itself.
 _BUFFER = 8_192

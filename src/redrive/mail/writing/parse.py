@@ -20,12 +20,12 @@ from email.policy import SMTP, SMTPUTF8, EmailPolicy
 from email.utils import format_datetime
 from typing import Any, TypeAlias
 
-from redrive.mail.addresses import Address, InvalidAddress, each_once
-from redrive.mail.addresses import parse as parse_address
-from redrive.mail.checking import HEADER_NAME, MAX_BYTES, MAX_RECIPIENTS
-from redrive.mail.header_text import CONTROL
-from redrive.mail.mail import InvalidMail, Problem, make_message_id
-from redrive.mail.parts import LONGEST_LINE
+from redrive.mail.writing.addresses import Address, InvalidAddress, each_once
+from redrive.mail.writing.addresses import parse as parse_address
+from redrive.mail.writing.checking import HEADER_NAME, MAX_BYTES, MAX_RECIPIENTS
+from redrive.mail.writing.header_text import CONTROL
+from redrive.mail.writing.mail import InvalidMail, Problem, make_message_id
+from redrive.mail.writing.parts import LONGEST_LINE
 
 AnyMessage: TypeAlias = "Message[Any, Any]"
 

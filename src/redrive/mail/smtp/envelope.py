@@ -11,8 +11,8 @@ import re
 
 from msgspec import Struct
 
-from redrive.mail.capabilities import Capabilities
-from redrive.mail.smtp_errors import InvalidEnvelope, Unsupported
+from redrive.mail.smtp.capabilities import Capabilities
+from redrive.mail.smtp.errors import InvalidEnvelope, Unsupported
 
 MAX_RECIPIENTS = 1_000
 MAX_COMMAND = 512

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from redrive.mail.reply_parser import ServerReply
+from redrive.mail.smtp.reply_parser import ServerReply
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from redrive.core.errors import RedriveError
 from redrive.core.redaction import printable
 
 if TYPE_CHECKING:
-    from redrive.mail.transaction import RecipientReply
+    from redrive.mail.smtp.transaction import RecipientReply
 
 _TEXT_LENGTH = 500
 

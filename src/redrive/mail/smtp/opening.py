@@ -12,13 +12,11 @@ import re
 import socket
 import ssl
 
-from redrive.mail import authentication
-from redrive.mail.authentication import Credentials
-from redrive.mail.dialogue import Answered, Meaning
-from redrive.mail.relay import Relay, Tls
-from redrive.mail.sending import Sending
-from redrive.mail.smtp import Connection, Owner
-from redrive.mail.smtp_errors import (
+from redrive.mail.smtp import authentication
+from redrive.mail.smtp.authentication import Credentials
+from redrive.mail.smtp.connection import Connection, Owner
+from redrive.mail.smtp.dialogue import Answered, Meaning
+from redrive.mail.smtp.errors import (
     AuthenticationFailed,
     Dropped,
     Phase,
@@ -27,7 +25,9 @@ from redrive.mail.smtp_errors import (
     TlsFailed,
     Unreachable,
 )
-from redrive.mail.smtp_settings import SmtpPoolSettings, SmtpTimeouts
+from redrive.mail.smtp.relay import Relay, Tls
+from redrive.mail.smtp.sending import Sending
+from redrive.mail.smtp.settings import SmtpPoolSettings, SmtpTimeouts
 
 _HOST_NAME = re.compile(r"(?:[A-Za-z0-9-]{1,63}\.){1,10}[A-Za-z0-9-]{1,63}", re.ASCII)
 _UNKNOWN_COMMAND = (500, 502, 504)

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from redrive.mail.replies import Judgement, Reply
-from redrive.mail.rule import Rule
-from redrive.mail.rule_file import Table, default_table, read_file
-from redrive.mail.waits import asked_wait_s
-from redrive.mail.wording import Vocabulary
+from redrive.mail.judging.replies import Judgement, Reply
+from redrive.mail.judging.rule import Rule
+from redrive.mail.judging.rule_file import Table, default_table, read_file
+from redrive.mail.judging.waits import asked_wait_s
+from redrive.mail.judging.wording import Vocabulary
 
 
 class Rules:

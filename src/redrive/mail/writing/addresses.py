@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from redrive.core.errors import InvalidMessage
-from redrive.mail.header_text import CONTROL, phrase, quoted_string
+from redrive.mail.writing.header_text import CONTROL, phrase, quoted_string
 
 MAX_TEXT = 1_000
 MAX_NAME = 256

@@ -1,4 +1,4 @@
-"""How well the rules judge labelled replies: `python -m redrive.mail.score FILE`.
+"""How well the rules judge labelled replies: `python -m redrive.mail.judging.score FILE`.
 
 A line of the file is a JSON object: `reply`, `retry` (may another attempt help?), and where known `stage`,
 `scope`, `source`. A third of the lines, chosen by the hash of the reply, is held back: whoever changes rules
@@ -15,8 +15,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from redrive.core.failure import Kind, Scope
-from redrive.mail.replies import Judgement, Reply, Stage
-from redrive.mail.rules import Rules
+from redrive.mail.judging.replies import Judgement, Reply, Stage
+from redrive.mail.judging.rules import Rules
 
 _HELD_BACK = 3
 
@@ -95,7 +95,7 @@ def _share(answers: Iterable[bool]) -> float:
 def main(arguments: list[str]) -> int:
     """Print both scores, and the mistakes that may be looked at."""
     if len(arguments) != 1:
-        sys.stderr.write("usage: python -m redrive.mail.score FILE\n")
+        sys.stderr.write("usage: python -m redrive.mail.judging.score FILE\n")
         return 2
     rows, rules = read(Path(arguments[0])), Rules.default()
     open_rows = [row for row in rows if not row.held_back]

@@ -13,14 +13,14 @@ import asyncio
 import ssl
 from collections import deque
 
-from redrive.mail.envelope import Envelope
-from redrive.mail.opening import open_connection
-from redrive.mail.relay import Relay, Tls
-from redrive.mail.sending import Sending
-from redrive.mail.smtp import Connection
-from redrive.mail.smtp_errors import Dropped, Phase, SmtpError
-from redrive.mail.smtp_settings import SmtpPoolSettings, SmtpTimeouts
-from redrive.mail.transaction import RecipientReply
+from redrive.mail.smtp.connection import Connection
+from redrive.mail.smtp.envelope import Envelope
+from redrive.mail.smtp.errors import Dropped, Phase, SmtpError
+from redrive.mail.smtp.opening import open_connection
+from redrive.mail.smtp.relay import Relay, Tls
+from redrive.mail.smtp.sending import Sending
+from redrive.mail.smtp.settings import SmtpPoolSettings, SmtpTimeouts
+from redrive.mail.smtp.transaction import RecipientReply
 
 _TIRED = frozenset({421, 500, 501, 502, 503, 504})
 

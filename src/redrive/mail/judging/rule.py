@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from redrive.core.failure import Scope
-from redrive.mail.replies import Action, Reply, Severity, Stage
+from redrive.mail.judging.replies import Action, Reply, Severity, Stage
 
 _CODE = re.compile(r"none|[245][0-9x][0-9x]")
 _ENHANCED = re.compile(r"none|[245x]\.[0-9x]\.(?:x|\d{1,3}(?:-\d{1,3})?)")

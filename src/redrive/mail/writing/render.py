@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from hashlib import blake2b
 
-from redrive.mail.addresses import Address
-from redrive.mail.checking import Checked
-from redrive.mail.header_text import fold, unstructured
-from redrive.mail.parts import Part, file_part, multipart, text_part
+from redrive.mail.writing.addresses import Address
+from redrive.mail.writing.checking import Checked
+from redrive.mail.writing.header_text import fold, unstructured
+from redrive.mail.writing.parts import Part, file_part, multipart, text_part
 
 _MESSAGE_ID = re.compile(r"<[^\s<>@\x00-\x20\x7f-\xa0]{1,256}@[^\s<>@\x00-\x20\x7f-\xa0]{1,256}>")
 

@@ -11,9 +11,9 @@ from collections import deque
 
 from msgspec import Struct
 
-from redrive.mail.envelope import Envelope, stuffed
-from redrive.mail.reply_parser import ServerReply
-from redrive.mail.smtp_errors import Phase
+from redrive.mail.smtp.envelope import Envelope, stuffed
+from redrive.mail.smtp.errors import Phase
+from redrive.mail.smtp.reply_parser import ServerReply
 
 BLOCK = 65_536
 

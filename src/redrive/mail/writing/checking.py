@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from redrive.mail.addresses import Address, InvalidAddress, each_once, parse
-from redrive.mail.header_text import CONTROL
-from redrive.mail.mail import Attachment, InvalidMail, Mail, Problem
+from redrive.mail.writing.addresses import Address, InvalidAddress, each_once, parse
+from redrive.mail.writing.header_text import CONTROL
+from redrive.mail.writing.mail import Attachment, InvalidMail, Mail, Problem
 
 MAX_RECIPIENTS = 1_000
 MAX_BYTES = 25 * 1024 * 1024

@@ -1,0 +1,1 @@
+"""What is done about a mail server's reply: rules as data, in `table/`."""
