@@ -55,6 +55,7 @@ class Redrive:
         self._store: Store | None = None
         self._submitter: Submitter | None = None
         self._gateway: Gateway | None = None
+        self._worker: Worker | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
 
@@ -169,8 +170,17 @@ class Redrive:
             policy=self.policy,
             on_stuck=on_stuck,
         )
-        with stop_on_signals(worker.stop, wanted=signals):
-            await worker.run()
+        self._worker = worker
+        try:
+            with stop_on_signals(worker.stop, wanted=signals):
+                await worker.run()
+        finally:
+            self._worker = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether the worker of this process, if one runs, reaches its store."""
+        return self._worker is None or self._worker.ready
 
     async def open(self) -> Self:
         """Open the store now instead of on first use."""

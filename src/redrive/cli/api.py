@@ -6,7 +6,7 @@ when nothing can fail any more before that.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +51,7 @@ async def first_keys(store: Store, *, submit: bool) -> FirstKeys:
 
 
 @asynccontextmanager
-async def listening(app: Redrive, listen: Listen, ready: Callable[[], bool]) -> AsyncIterator[str]:
+async def listening(app: Redrive, listen: Listen) -> AsyncIterator[str]:
     """Serve an app's API while inside; its address."""
     try:
         from redrive.web.server import ServerSettings, serve
@@ -63,5 +63,5 @@ async def listening(app: Redrive, listen: Listen, ready: Callable[[], bool]) -> 
         private_key=listen.private_key,
         trusted_proxies=listen.trusted_proxies,
     )
-    async with serve(app, listen.address, mail=app.mail, ready=ready, settings=settings) as running:
+    async with serve(app, listen.address, mail=app.mail, settings=settings) as running:
         yield running.url

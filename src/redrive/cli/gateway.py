@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from redrive.app import Redrive
 from redrive.cli.api import Listen, listening
-from redrive.cli.liveness import Readiness, end_when_stuck
+from redrive.cli.liveness import end_when_stuck
 from redrive.cli.mailbox import mailbox_folder
 from redrive.cli.problems import CommandError, Exit
 from redrive.config import Settings
@@ -59,13 +59,13 @@ async def running(
             opening = Mailbox(port=mailbox_port, folder=mailbox_folder(settings))
             mailbox = await stack.enter_async_context(opening)
             settings = replace(settings, mail=mailbox.url)
-        app, readiness = Redrive(settings=settings), Readiness()
-        for sink in (*sinks, readiness.see):
+        app = Redrive(settings=settings)
+        for sink in sinks:
             app.telemetry.add(sink)
         app.serve_mail()
         await stack.enter_async_context(app)
         listen = Listen(address=settings.listen)
-        url = await stack.enter_async_context(listening(app, listen, readiness))
+        url = await stack.enter_async_context(listening(app, listen))
         working = await stack.enter_async_context(_working(app))
         yield RunningGateway(app, url, mailbox, await app.store.describe(), working)
 

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from redrive.cli.api import Listen, first_keys, listening
-from redrive.cli.liveness import Readiness, end_when_stuck
+from redrive.cli.liveness import end_when_stuck
 from redrive.cli.loading import make_app
 from redrive.cli.output import Output
 from redrive.cli.problems import CommandError, Exit
@@ -69,9 +69,7 @@ async def serve(
         private_key=private_key,
         trusted_proxies=trusted_proxy,
     )
-    readiness = Readiness()
-    served.telemetry.add(readiness.see)
-    async with served, listening(served, place, readiness) as url:
+    async with served, listening(served, place) as url:
         described = await served.store.describe()
         queues = [one.queue for one in served.served()]
         key = (await first_keys(served.store, submit=False)).admin

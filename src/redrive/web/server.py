@@ -71,7 +71,7 @@ async def serve(
     listen: str,
     *,
     mail: MailDesk | None = None,
-    ready: Callable[[], bool] = lambda: True,
+    ready: Callable[[], bool] | None = None,
     settings: ServerSettings = ServerSettings(),  # noqa: B008 - immutable
     rates: Rates = Rates(),  # noqa: B008 - immutable
 ) -> AsyncIterator[Running]:
@@ -83,7 +83,7 @@ async def serve(
     host, port = parse_listen(listen)
     _refuse_exposure(host, settings)
     await app.open()
-    api = make_api(app, mail, ready=ready, rates=rates)
+    api = make_api(app, mail, ready=ready or (lambda: app.ready), rates=rates)
     with _bound(host, port) as bound:
         server = _Server(_config(api, settings))
         serving = asyncio.create_task(server.serve(sockets=[bound]))
