@@ -18,6 +18,9 @@ from redrive.core.message import Lease
 from redrive.core.ports import Store
 from redrive.telemetry.events import LeaseLost, LoopLagged, StoreTrouble, Telemetry
 
+BEAT_S = 0.5
+"""How often the worker's loop says that it is alive."""
+
 _LAG_TOLD_S = 1.0
 _TRIED_AGAIN_S = 1.0
 
@@ -157,7 +160,3 @@ class Keeper:
             if self._home is not None:
                 self._telemetry.emit(LeaseLost(held.lease.queue, token))
                 self._home.call_soon_threadsafe(self._on_lost, token)
-
-
-BEAT_S = 0.5
-"""How often the worker's loop says that it is alive."""
