@@ -1,4 +1,4 @@
-"""`python -m bench`: one run, one table. Progress goes to stderr, the table or the JSON to stdout.
+"""`python -m bench [SUBJECT]`: one run, one table. Progress goes to stderr, the table or the JSON to stdout.
 
 Exit codes: 0 all probes ran (whatever the verdicts), 1 a probe failed, 2 usage or a folder that is no disk.
 """
@@ -12,17 +12,21 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import machine, peers, table
+from bench import gateway, http, machine, peers, rendering, smtp, table
 from bench.goals import GOALS
 from bench.probes import PROBES, Need, Probe
 from bench.running import Results, Run
 
 _NAMES = tuple(probe.name for probe in PROBES)
+_SUBJECTS = {"gateway": gateway.run, "http": http.run, "smtp": smtp.run, "rendering": rendering.run}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, judge, print."""
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given and given[0] in _SUBJECTS:
+        return _SUBJECTS[given[0]](given[1:])
+    options = _parser().parse_args(given)
     place = options.folder or Path.cwd()
     try:
         machine.require_disk(place)
@@ -77,7 +81,9 @@ def _json(found: dict[str, str], results: Results) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="script/bench", description="Speed and size, as ratios within one run."
+        prog="script/bench",
+        description="Speed and size, as ratios within one run.",
+        epilog=f"Other subjects, with options of their own (SUBJECT --help): {', '.join(_SUBJECTS)}.",
     )
     parser.add_argument(
         "subject", nargs="?", choices=["sqlite"], default="sqlite", help="the store to measure"

@@ -7,6 +7,7 @@ machine with the server, so both figures are of the pair.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import json
@@ -16,11 +17,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.goals import AtLeast, Goal
 from bench.load import Conditions, Figures
+from bench.report import report
 from bench.subject import make_app
 
 CLIENTS = 32
@@ -34,14 +37,25 @@ MAIL = {
     "headers": {"X-Order": "4711"},
     "tags": ["order"],
 }
+GOALS = (
+    Goal(
+        "POST /v1/emails from 32 clients, against a route that only validates",
+        "http ours",
+        "/s",
+        AtLeast(0.6, ("http validating only",)),
+    ),
+    Goal("peer: a FastAPI route that only validates", "http validating only", "/s"),
+)
 _SERVERS = ("ours", "validating only")
 
 
-def run(folder: Path | None = None, seconds: float = 7.0) -> Figures:
-    """Requests a second of both servers, and their ratio."""
-    with tempfile.TemporaryDirectory(prefix=".bench-", dir=folder or Path.cwd()) as place:
-        figures = measure(Conditions(Path(place), Path(place), seconds))
-    return figures | {"http ratio": figures["http ours"] / figures["http validating only"]}
+def run(arguments: Sequence[str]) -> int:
+    """Measure, judge, print."""
+    options = _parser().parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix=".bench-", dir=options.folder or Path.cwd()) as made:
+        figures = measure(Conditions(Path(made), Path(made), options.seconds))
+    print(report(GOALS, {name: [value] for name, value in figures.items()}, as_json=options.json))
+    return 0
 
 
 def measure(conditions: Conditions) -> Figures:
@@ -179,10 +193,16 @@ async def _until_closed(port: int, key: str) -> None:
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
 
 
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="script/bench http", description="One mail a request, 32 clients.")
+    parser.add_argument("--seconds", type=float, default=7.0, help="how long each server is loaded (7)")
+    parser.add_argument("--folder", type=Path, help="a folder on the disk to measure (the working folder)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
 if __name__ == "__main__":
     if sys.argv[1:2] == ["ours"]:
         asyncio.run(_serve_ours(Path(sys.argv[2])))
-    elif sys.argv[1:2] == ["validating only"]:
-        asyncio.run(_serve_validating())
     else:
-        print(json.dumps(run(), indent=2))
+        asyncio.run(_serve_validating())

@@ -6,14 +6,16 @@ standard package builds the same mail and writes it.
 
 from __future__ import annotations
 
-import json
+import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.policy import SMTP
 
-from bench.load import Conditions, Figures
+from bench.goals import Goal
+from bench.load import Figures
+from bench.report import report
 from redrive.mail.writing.checking import check
 from redrive.mail.writing.mail import Mail, decode, encode
 from redrive.mail.writing.render import render
@@ -25,15 +27,23 @@ _HTML = f"<p>{_TEXT[:1_000]}</p>"
 _MESSAGE_ID = "<0190a5b2-7c1d-7000-8000-000000000000@acme.example>"
 _DATE = datetime(2025, 3, 4, 5, 6, 7, tzinfo=UTC)
 _ROUNDS = 9
+GOALS = tuple(
+    Goal(f"{step}, {name}", f"{step} {name}", "µs")
+    for name in ("plain", "html", "unicode")
+    for step in ("render", "decode, check and render", "standard")
+)
 
 
-def measure(conditions: Conditions) -> Figures:
-    """Microseconds a mail, the best of 9 rounds."""
-    return run(conditions.seconds)
+def run(arguments: Sequence[str]) -> int:
+    """Measure and print."""
+    options = _parser().parse_args(arguments)
+    figures = measure(options.seconds)
+    print(report(GOALS, {name: [value] for name, value in figures.items()}, as_json=options.json))
+    return 0
 
 
-def run(seconds: float = 3.0) -> Figures:
-    """Microseconds a mail: plain, with HTML, and beyond ASCII."""
+def measure(seconds: float) -> Figures:
+    """Microseconds a mail, the best of 9 rounds: plain, with HTML, and beyond ASCII."""
     return {
         **_compare("plain", _mail(_TEXT, None, _SUBJECT), seconds),
         **_compare("html", _mail(_TEXT[:1_000], _HTML, _SUBJECT), seconds),
@@ -86,5 +96,10 @@ def _round(task: Callable[[], object], count: int) -> float:
     return (time.perf_counter() - began) / count
 
 
-if __name__ == "__main__":
-    print(json.dumps(run(), indent=2))
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="script/bench rendering", description="What rendering a mail costs."
+    )
+    parser.add_argument("--seconds", type=float, default=3.0, help="how long all of it takes, about (3)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser

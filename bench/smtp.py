@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import os
-import shutil
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 
-from bench import table
 from bench.goals import AtLeast, Goal
+from bench.load import Figures
+from bench.report import report
+from bench.running import Results
+from bench.sink import ToolMissing, find_tool, smtp_sink
 from redrive.mail.smtp.envelope import Envelope
 from redrive.mail.smtp.pool import Pool
 from redrive.mail.smtp.relay import Relay
@@ -37,65 +35,38 @@ GOALS = (
     Goal("peer: smtp-source, C", "smtp-source", "/s"),
     Goal("peer: aiosmtplib", "aiosmtplib", "/s"),
 )
-_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"
 
 
 def run(arguments: Sequence[str]) -> int:
     """Measure, judge, print; 1 when a client failed."""
     options = _parser().parse_args(arguments)
-    if shutil.which("smtp-sink", path=_PATH) is None:
-        print("bench: smtp-sink is not installed: apt-get install postfix", file=sys.stderr)
+    results = Results()
+    try:
+        for number in range(options.rounds):
+            print(f"bench: round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
+            results.add(measure(options.messages))
+    except ToolMissing as error:
+        print(f"bench: {error}", file=sys.stderr)
         return 1
-    seen: dict[str, list[float]] = {}
-    failed = False
-    for number in range(options.rounds):
-        for name in _CLIENTS:
-            print(f"bench: round {number + 1} of {options.rounds}: {name}", file=sys.stderr)
-            rate = _measure(name, options.messages)
-            failed = failed or rate is None
-            seen.setdefault(name, []).extend([] if rate is None else [rate])
-    rows = [table.judge(goal, seen) for goal in GOALS]
-    print(json.dumps({"rows": table.plain(rows), "rounds": seen}) if options.json else table.markdown(rows))
-    return 1 if failed else 0
+    print(report(GOALS, results.rounds, as_json=options.json))
+    return 0 if set(results.rounds) == set(_CLIENTS) else 1
 
 
-def _measure(name: str, messages: int) -> float | None:
-    with _sink("-p" if name == "ours, lock-step" else None) as port:
-        command = [sys.executable, "-m", "bench.smtp", name, str(port), str(messages)]
+def measure(messages: int) -> Figures:
+    """Mails a second of each client, one after the other; a client that fails leaves no figure."""
+    rates = {name: _ask(name, messages) for name in _CLIENTS}
+    return {name: rate for name, rate in rates.items() if rate is not None}
+
+
+def _ask(name: str, messages: int) -> float | None:
+    # Without -p the sink offers PIPELINING.
+    with smtp_sink(*(["-p"] if name == "ours, lock-step" else [])) as sink:
+        command = [sys.executable, "-m", "bench.smtp", name, str(sink.port), str(messages)]
         answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
         print(f"bench: {name} failed: {answer.stderr.strip()[-300:]}", file=sys.stderr)
         return None
     return float(answer.stdout)
-
-
-@contextmanager
-def _sink(option: str | None) -> Iterator[int]:
-    """A sink on a free port; `-p` takes PIPELINING away."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    options = [*(["-u", "root"] if os.getuid() == 0 else []), *([option] if option else [])]
-    binary = shutil.which("smtp-sink", path=_PATH) or "smtp-sink"
-    process = subprocess.Popen([binary, *options, f"127.0.0.1:{port}", "100"])
-    try:
-        _wait_for(port)
-        yield port
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def _wait_for(port: int) -> None:
-    for _ in range(100):
-        try:
-            with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
-                connection.recv(64)
-                connection.sendall(b"QUIT\r\n")
-                return
-        except OSError:
-            time.sleep(0.02)
-    raise RuntimeError("smtp-sink did not start")
 
 
 async def _send_ours(port: int, messages: int, settings: SmtpPoolSettings) -> None:
@@ -133,9 +104,10 @@ async def _aiosmtplib(port: int, messages: int) -> None:
 
 
 async def _smtp_source(port: int, messages: int) -> None:
-    binary = shutil.which("smtp-source", path=_PATH) or "smtp-source"
     arguments = f"-d -s {CONNECTIONS} -m {messages} -l {len(CONTENT)} -f {SENDER} -t {RECIPIENT}"
-    process = await asyncio.create_subprocess_exec(binary, *arguments.split(), f"127.0.0.1:{port}")
+    process = await asyncio.create_subprocess_exec(
+        find_tool("smtp-source"), *arguments.split(), f"127.0.0.1:{port}"
+    )
     assert await process.wait() == 0
 
 

@@ -79,7 +79,9 @@ async def _work(plan: Plan) -> None:
             os._exit(3)
         case _ if plan.work_s:
             await asyncio.sleep(plan.work_s)
-    if plan.gate is not None:
+    if plan.gate is not None and plan.act == "block":
+        wait_in_thread(Path(plan.gate).exists, GATE_S)
+    elif plan.gate is not None:
         await wait_until(Path(plan.gate).exists, GATE_S, f"{plan.gate} opens")
 
 

@@ -30,7 +30,8 @@ async def test_a_settle_without_its_token_check_is_caught(
     async with open_site(tmp_path) as site:
         gate = tmp_path / "gate"
         stale = await site.start_worker(lease_s=LEASE_S, **_planted(plant))
-        message_id = await site.submit(Plan(gate=str(gate)))
+        # It blocks its loop, so that it settles before it can hear that its lease is lost.
+        message_id = await site.submit(Plan(gate=str(gate), act="block"))
         await site.wait_for("begin", message_id)
         await stop_past_lease(site, stale)
         await site.start_worker(lease_s=LEASE_S)

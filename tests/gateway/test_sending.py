@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
 
-from redrive import Redrive
+from redrive import InvalidMessage, Redrive
 from redrive.core.lanes import LaneState
+from redrive.core.message import Entry, Message
 from redrive.core.ports import Status
 from redrive.core.verdict import Reason
+from redrive.engine.ids import new_id
 from redrive.mail.desk import MailRequest, RecipientState
 from redrive.mail.gateway import QUEUE
 from redrive.mail.writing.mail import InvalidMail, Mail
@@ -168,3 +171,15 @@ async def test_a_one_time_code_that_is_too_old_is_not_sent(gateway: Redrive, inb
     await run_until_idle(gateway)
     assert [letter.reason for letter in await dead_letters(gateway)] == [Reason.EXPIRED]
     assert len(inbox.received) == 0
+
+
+async def test_a_child_without_its_parent_is_refused_alone(gateway: Redrive) -> None:
+    now = gateway.store.now()
+    orphan = Message(new_id(), QUEUE, "acme", b"{}", now, 60.0, parent=new_id())
+    answers = await asyncio.gather(
+        gateway.append([Entry(orphan, now, now + 60_000)]),
+        *(gateway.mail.submit(mail(f"ok+{number}@example.org"), tenant="acme") for number in range(5)),
+        return_exceptions=True,
+    )
+    assert isinstance(answers[0], InvalidMessage)
+    assert not any(isinstance(answer, BaseException) for answer in answers[1:])

@@ -75,6 +75,8 @@ class Submitter:
     async def _append(self, groups: list[_Group]) -> None:
         try:
             answers = await self._append_patiently([group.entries for group in groups])
+        except InvalidMessage as error:
+            await self._append_singly(groups, error)
         except BaseException as error:
             for group in groups:
                 if not group.answer.done():
@@ -85,6 +87,14 @@ class Submitter:
             for group, receipts in zip(groups, answers, strict=True):
                 if not group.answer.done():
                     group.answer.set_result(receipts)
+
+    async def _append_singly(self, groups: list[_Group], error: InvalidMessage) -> None:
+        """A group that the store cannot take is refused alone, not with its neighbours."""
+        for group in groups:
+            if len(groups) > 1:
+                await self._append([group])
+            elif not group.answer.done():
+                group.answer.set_exception(error)
 
     async def _append_patiently(self, groups: list[Sequence[Entry]]) -> list[list[Receipt]]:
         for pause_s in _PAUSES_S:
