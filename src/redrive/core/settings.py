@@ -23,7 +23,7 @@ class WorkerSettings:
     lease_s: float = 30.0
     poll_s: float = 1.0
     drain_s: float = 30.0
-    batch: int = 200
+    batch: int = 500
     batch_bytes: int = 8 * 1024 * 1024
     prefetch_s: float = 0.25
     quantum: int = QUANTUM
