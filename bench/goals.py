@@ -99,6 +99,12 @@ GOALS = (
         "ms",
         AtMost(1.1, ("cycle without retries",)),
     ),
+    Goal(
+        "processed beside 100,000 scheduled retries, against without",
+        "process beside retries",
+        "/s",
+        AtLeast(0.9, ("process",)),
+    ),
     Goal(f"fill with {DEEP:,}", "fill", "/s"),
     Goal("wake-up in the same process, p50", "wake in process p50", "ms"),
     Goal("wake-up in the same process, p99", "wake in process p99", "ms", Below(20.0)),

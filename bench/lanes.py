@@ -77,7 +77,7 @@ def measure_tenants(conditions: Conditions) -> Figures:
 def measure_retries(conditions: Conditions) -> Figures:
     """1,000 waiting, alone and beside 100,000 retries of the same tenants that are due in an hour."""
     alone, beside = Side("without retries", conditions), Side("beside retries", conditions)
-    asyncio.run(_schedule_retries(beside.file))
+    asyncio.run(schedule_retries(beside.file))
     for side in (alone, beside):
         asyncio.run(preload(side.file, SHALLOW))
     return asyncio.run(_compare(alone, beside, conditions.seconds))
@@ -123,7 +123,7 @@ async def _cycle(store: Store, fresh: Iterator[Submission], costs: Costs) -> Non
     costs.cycle.append(time.perf_counter() - began_s)
 
 
-async def _schedule_retries(file: Path) -> None:
+async def schedule_retries(file: Path) -> None:
     """Real retries: claimed once, failed, due again in an hour."""
     await preload(file, RETRIES)
     async with make_app(file) as app:

@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.load import PAYLOAD, Conditions, Figures, answer
 
-_MESSAGES_A_SECOND = 1_000
+_MESSAGES_A_SECOND = 2_000
 _HUEY_WORKERS = (1, 4)
 
 

@@ -10,10 +10,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from bench.lanes import schedule_retries
 from bench.load import Conditions, Figures
 from bench.subject import QUEUE, Tally, make_app, preload, working
 from redrive import Redrive
 
+_FILE = "process.db"
 _MESSAGES_A_SECOND = 10_000
 _THREADED_SHARE = 0.5
 
@@ -28,8 +30,14 @@ def measure_threaded(conditions: Conditions) -> Figures:
     return {"process in threads": asyncio.run(_measure(conditions, threaded=True))}
 
 
+def measure_beside_retries(conditions: Conditions) -> Figures:
+    """Processed a second by an `async def` handler beside 100,000 retries that are due in an hour."""
+    asyncio.run(schedule_retries(conditions.folder / _FILE))
+    return {"process beside retries": asyncio.run(_measure(conditions, threaded=False))}
+
+
 async def _measure(conditions: Conditions, *, threaded: bool) -> float:
-    file = conditions.folder / "process.db"
+    file = conditions.folder / _FILE
     count = round(_MESSAGES_A_SECOND * conditions.seconds * (_THREADED_SHARE if threaded else 1))
     await preload(file, count)
     return await _process(file, count, threaded=threaded)

@@ -250,3 +250,11 @@ def test_every_value_has_an_origin_and_every_key_a_variable(tmp_path: Path) -> N
     settings = configured(tmp_path, QUEUE)
     assert settings.values().keys() == settings.origins.keys()
     assert len(VARIABLES) == sum(map(len, NAMES.values()))
+
+
+def test_on_redis_less_is_kept_of_what_is_finished(tmp_path: Path) -> None:
+    on_redis = load({"store": "redis://127.0.0.1/0"}, environ={}, folder=tmp_path)
+    assert (on_redis.finished.keep, on_redis.finished.dedupe_s) == (10_000, 3_600.0)
+    chosen = load({"store": "redis://127.0.0.1/0", "finished.keep": 5}, environ={}, folder=tmp_path)
+    assert (chosen.finished.keep, chosen.finished.dedupe_s) == (5, 3_600.0)
+    assert load({}, environ={}, folder=tmp_path).finished.dedupe_s == 86_400.0

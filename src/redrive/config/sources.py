@@ -24,7 +24,13 @@ from redrive.config.settings import (
 )
 from redrive.core.errors import ConfigurationError
 from redrive.core.retry import PROFILES
-from redrive.core.settings import FinishedSettings, SmtpSettings, SubmitSettings, WorkerSettings
+from redrive.core.settings import (
+    FINISHED_IN_MEMORY,
+    FinishedSettings,
+    SmtpSettings,
+    SubmitSettings,
+    WorkerSettings,
+)
 
 FILE = "redrive.toml"
 CONFIG_VARIABLE = "REDRIVE_CONFIG"
@@ -119,8 +125,9 @@ def _assemble(given: Mapping[str, Given], folder: Path) -> Settings:
     origins = _origins(given, profile)
     layers = {section: [one for one in given.values() if one.section == section] for section in SECTIONS}
     below = {name: f"{name} from profile {profile}" for name in NAMES["retry"]}
+    store = _place(top.get("store", DEFAULT_STORE), data)
     settings = Settings(
-        store=_place(top.get("store", DEFAULT_STORE), data),
+        store=store,
         data=data,
         profile=profile,
         mail=top.get("mail", DEFAULT_MAIL),
@@ -128,7 +135,7 @@ def _assemble(given: Mapping[str, Given], folder: Path) -> Settings:
         listen=top.get("listen", DEFAULT_LISTEN),
         retry=overlay(PROFILES[profile], layers["retry"], below),
         worker=overlay(WorkerSettings(), layers["worker"], {}),
-        finished=overlay(FinishedSettings(), layers["finished"], {}),
+        finished=overlay(_finished(store), layers["finished"], {}),
         submit=overlay(SubmitSettings(), layers["submit"], {}),
         smtp=overlay(SmtpSettings(), layers["smtp"], {}),
         logs=overlay(LogSettings(), layers["logs"], {}),
@@ -156,6 +163,11 @@ def _queues(given: Mapping[str, Given]) -> dict[str, tuple[Given, ...]]:
         if head == "queues":
             queues[name] = (*queues.get(name, ()), one)
     return queues
+
+
+def _finished(store: str) -> FinishedSettings:
+    """What is finished is kept for less where it is kept in memory."""
+    return FINISHED_IN_MEMORY if store.startswith(("redis:", "rediss:")) else FinishedSettings()
 
 
 def _place(store: str, data: Path) -> str:

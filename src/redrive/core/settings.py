@@ -61,6 +61,10 @@ class FinishedSettings:
             raise ConfigurationError("keep_s, keep and dedupe_s are 0 or more")
 
 
+FINISHED_IN_MEMORY = FinishedSettings(keep=10_000, dedupe_s=3_600.0)
+"""The defaults where every record costs memory (R24, P47)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitSettings:
     """What a submitter may send."""
