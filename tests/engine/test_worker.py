@@ -275,3 +275,29 @@ def test_two_handlers_for_one_queue_are_refused(make_app: MakeApp) -> None:
 def test_a_handler_with_the_wrong_parameters_is_refused(make_app: MakeApp, function: object) -> None:
     with pytest.raises(ConfigurationError, match="parameters"):
         make_app().handler("orders")(function)  # type: ignore[type-var]
+
+
+async def test_a_suspect_runs_alone_beside_a_busy_queue_too(app: Redrive) -> None:
+    await app.submit("orders", "suspect")
+    claimed = await app.store.claim(Claim("orders", "dead-worker", 1, 30.0))
+    now = app.store.now()
+    lost = Failure(now, 1, Kind.LOST, "its worker was lost")
+    await app.store.settle([Settlement(delivery, Release(now, lost)) for delivery in claimed.deliveries])
+    running = 0
+    company: list[int] = []
+
+    async def handle(payload: str) -> None:
+        nonlocal running
+        running += 1
+        for _ in range(5):
+            if payload == "suspect":
+                company.append(running)
+            await asyncio.sleep(0)
+        running -= 1
+
+    app.handler("orders")(handle)
+    app.handler("busy", concurrency=2)(handle)
+    async with working(app) as events:
+        await asyncio.gather(*(app.submit("busy", "work") for _ in range(200)))
+        await events.wait_for(Completed, 201)
+    assert set(company) == {1}

@@ -68,6 +68,11 @@ class Capacity:
         finally:
             self.settled(1)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody asks for the process, or has it, alone."""
+        return self._open.is_set()
+
     async def opened(self) -> None:
         """Wait while a suspect has the process to itself."""
         await self._open.wait()

@@ -70,7 +70,7 @@ class Station:
         """One claim, when there is room for it; sleeps when there is nothing to claim."""
         await self._capacity.opened()
         await self._wanted.wait()
-        if self._stopping:
+        if self._stopping or not self._capacity.is_open:
             return 0.0
         if self._suspects_after_s is not None and time.monotonic() >= self._suspects_after_s:
             await self._run_suspects()
@@ -121,9 +121,9 @@ class Station:
         self._want()
 
     async def _claim(self, limit: int, *, alone: bool) -> Claimed:
-        self._settler.hurry()
-        await asyncio.sleep(0)
         with self._capacity.claiming():
+            self._settler.hurry()
+            await asyncio.sleep(0)
             claimed = await self._source.claim(
                 Claim(
                     queue=self.served.queue,
