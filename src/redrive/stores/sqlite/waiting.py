@@ -15,7 +15,7 @@ import apsw
 
 from redrive.stores.sqlite.claiming import peek
 
-_TICK_S = 0.010
+_TICK_S = 0.012
 _STALE_MS = 1_000
 
 
