@@ -15,8 +15,10 @@ from typing import Any
 
 from bench.load import PAYLOAD, Conditions, Figures, answer
 
-_MESSAGES_A_SECOND = 2_000
 _HUEY_WORKERS = (1, 4)
+_HUEY_MESSAGES_A_SECOND = 1_000
+# persist-queue and litequeue keep what is done and slow down with it: few messages show them at their best.
+_MESSAGES = 1_000
 
 
 def measure_huey(conditions: Conditions) -> Figures:
@@ -27,7 +29,7 @@ def measure_huey(conditions: Conditions) -> Figures:
 def _huey(conditions: Conditions, workers: int) -> float:
     from huey import SqliteHuey  # type: ignore[import-not-found]
 
-    count = _count(conditions) // len(_HUEY_WORKERS)
+    count = round(_HUEY_MESSAGES_A_SECOND * conditions.seconds)
     queue = SqliteHuey("bench", filename=str(conditions.folder / f"huey{workers}.db"), fsync=True)
     done, lock, ended = [0], threading.Lock(), threading.Event()
 
@@ -53,34 +55,29 @@ def measure_persist_queue(conditions: Conditions) -> Figures:
     """Got and acknowledged a second on persist-queue's SQLiteAckQueue, which leaves fsync on."""
     from persistqueue import SQLiteAckQueue  # type: ignore[import-not-found]
 
-    count = _count(conditions)
     queue = SQLiteAckQueue(str(conditions.folder / "persist-queue"))
-    for _ in range(count):
+    for _ in range(_MESSAGES):
         queue.put(PAYLOAD)
     began_s = time.perf_counter()
-    for _ in range(count):
+    for _ in range(_MESSAGES):
         queue.ack(queue.get())
-    return {"persist-queue": count / (time.perf_counter() - began_s)}
+    return {"persist-queue": _MESSAGES / (time.perf_counter() - began_s)}
 
 
 def measure_litequeue(conditions: Conditions) -> Figures:
     """Popped and marked done a second on litequeue, which turns fsync on commit off by itself."""
     from litequeue import LiteQueue  # type: ignore[import-not-found]
 
-    count, text = _count(conditions), json.dumps(PAYLOAD)
+    text = json.dumps(PAYLOAD)
     queue = LiteQueue(str(conditions.folder / "litequeue.db"))
-    for _ in range(count):
+    for _ in range(_MESSAGES):
         queue.put(text)
     began_s = time.perf_counter()
-    for _ in range(count):
+    for _ in range(_MESSAGES):
         message = queue.pop()
         json.loads(message.data)
         queue.done(message.message_id)
-    return {"litequeue": count / (time.perf_counter() - began_s)}
-
-
-def _count(conditions: Conditions) -> int:
-    return round(_MESSAGES_A_SECOND * conditions.seconds)
+    return {"litequeue": _MESSAGES / (time.perf_counter() - began_s)}
 
 
 _PEERS: dict[str, Callable[[Conditions], Figures]] = {

@@ -301,3 +301,26 @@ async def test_a_suspect_runs_alone_beside_a_busy_queue_too(app: Redrive) -> Non
         await asyncio.gather(*(app.submit("busy", "work") for _ in range(200)))
         await events.wait_for(Completed, 201)
     assert set(company) == {1}
+
+
+async def test_each_attempt_has_a_deadline_of_its_own(app: Redrive) -> None:
+    ended: list[str] = []
+
+    @app.handler("orders", deadline=timedelta(milliseconds=60), concurrency=3)
+    async def handle(payload: str) -> None:
+        try:
+            await asyncio.sleep(0 if payload == "quick" else 30)
+        except asyncio.CancelledError:
+            ended.append(payload)
+            if payload == "stubborn":
+                return
+            raise
+
+    async with working(app) as events:
+        for payload in ("quick", "hanging", "stubborn"):
+            await app.submit("orders", payload)
+        await events.wait_for(Completed, 2)
+        (retry,) = (await events.wait_for(RetryScheduled))[:1]
+    assert isinstance(retry, RetryScheduled)
+    assert retry.failure.code == "deadline"
+    assert set(ended) == {"hanging", "stubborn"}

@@ -17,6 +17,7 @@ from redrive.core.errors import Hold, Later
 from redrive.core.failure import Kind
 from redrive.core.message import Delivery
 from redrive.core.verdict import Deferred, Done, Failed, Held, Outcome, Unreadable
+from redrive.engine.deadlines import Deadlines
 from redrive.engine.failures import failed, lapsed, plain_failure
 from redrive.engine.handlers import Served
 from redrive.engine.payload import unreadable
@@ -32,10 +33,13 @@ class Executor:
         self._telemetry = telemetry
         self._lease_s = lease_s
         self._threads = Threads()
+        self._deadlines: dict[str, Deadlines] = {}
 
     def close(self) -> None:
-        """Let idle threads end."""
+        """Let idle threads end, and watch no deadline any more."""
         self._threads.close()
+        for deadlines in self._deadlines.values():
+            deadlines.close()
 
     async def run(self, served: Served, delivery: Delivery) -> Outcome:
         """Run the handler, unless the record is unreadable or too old to be tried."""
@@ -56,23 +60,28 @@ class Executor:
         return await run(served, delivery, arguments)
 
     async def _run_async(self, served: Served, delivery: Delivery, arguments: tuple[Any, ...]) -> Outcome:
-        deadline_s = served.settings.deadline_s
+        task, deadlines = asyncio.current_task(), self._deadlines_of(served)
+        assert task is not None  # noqa: S101 - a coroutine runs in a task
+        deadlines.start(task)
+        error: BaseException | None = None
         try:
-            async with asyncio.timeout(deadline_s) as limit:
-                await served.handler.function(*arguments)
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                return Deferred(self._now())
-            return failed(error, delivery, self._now())
-        except TimeoutError as error:
-            if not limit.expired():
-                return failed(error, delivery, self._now())
-            reason = f"the handler passed its deadline of {deadline_s:g} s and was cancelled"
-            return Failed(plain_failure(delivery, self._now(), Kind.TEMPORARY, reason, "deadline"))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a handler may raise anything
-            return self._raised(error, delivery)
-        return Done()
+            await served.handler.function(*arguments)
+        except (Exception, SystemExit, asyncio.CancelledError) as raised:  # noqa: BLE001 - a handler may raise anything
+            error = raised
+        late = deadlines.end(task)
+        if not isinstance(error, asyncio.CancelledError):
+            return self._judge(error, delivery)
+        if late:
+            return _past_deadline(delivery, served.settings.deadline_s, self._now())
+        if task.cancelling():
+            return Deferred(self._now())
+        return failed(error, delivery, self._now())
+
+    def _deadlines_of(self, served: Served) -> Deadlines:
+        found = self._deadlines.get(served.queue)
+        if found is None:
+            found = self._deadlines[served.queue] = Deadlines(served.settings.deadline_s)
+        return found
 
     async def _run_thread(self, served: Served, delivery: Delivery, arguments: tuple[Any, ...]) -> Outcome:
         started = self._threads.run(lambda: _plain_call(served.handler.function, arguments))
@@ -100,6 +109,11 @@ class Executor:
         if isinstance(error, Hold):
             return Held(failed(error, delivery, now).failure)
         return failed(error, delivery, now)
+
+
+def _past_deadline(delivery: Delivery, deadline_s: float, now: int) -> Failed:
+    reason = f"the handler passed its deadline of {deadline_s:g} s and was cancelled"
+    return Failed(plain_failure(delivery, now, Kind.TEMPORARY, reason, "deadline"))
 
 
 def _plain_call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
