@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from redrive.core.failure import Failure, Kind
 from redrive.core.lanes import Lane
-from redrive.core.letters import Account, DeadLetter
+from redrive.core.letters import Account, DeadLetter, LetterKey
 from redrive.core.limits import Rate
 from redrive.core.message import Delivery, Entry, Message, Track, expiry
 from redrive.core.ports import APPEND_BYTES, Claim, Claimed, QueueCounts, Receipt, Store
@@ -31,6 +31,11 @@ _numbers = itertools.count(1)
 def new_id() -> str:
     """An id like those of submitters: ids made later sort later."""
     return f"{next(_numbers):08x}-0000-7000-8000-{uuid.uuid4().hex[:12]}"
+
+
+def keys(ids: Iterable[str]) -> list[LetterKey]:
+    """The letters of these ids, whichever generation they are of."""
+    return [LetterKey(one) for one in ids]
 
 
 def new_token() -> str:

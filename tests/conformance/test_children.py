@@ -19,6 +19,7 @@ from tests.conformance.makers import (
     complete,
     drain,
     entry,
+    keys,
     letters,
     new_id,
     submit,
@@ -151,7 +152,7 @@ async def test_a_letter_taken_in_is_counted_with_its_parent(store: Store) -> Non
     assert await store.bury([letter]) == set()
     await complete(store, parent)
     assert [one.message.id for one in await store.family(parent.message.id)] == [letter.message.id]
-    await store.redrive("orders", [letter.message.id], actor="ann")
+    await store.redrive("orders", keys([letter.message.id]), actor="ann")
     child = await take_one(store)
     assert child.parent_body == CONTENT
     await complete(store, child)

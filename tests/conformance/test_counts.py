@@ -20,6 +20,7 @@ from tests.conformance.makers import (
     dead,
     drain,
     entry,
+    keys,
     letters,
     release,
     retry,
@@ -93,7 +94,7 @@ async def test_the_counts_do_not_depend_on_a_claim_having_looked(bench: Bench, s
 
 async def test_a_redriven_message_is_pending(store: Store) -> None:
     ids = await dead(store)
-    await store.redrive("orders", ids, actor="ann")
+    await store.redrive("orders", keys(ids), actor="ann")
     found = await counts(store)
     assert (found.pending, found.dlq, found.published) == (1, 0, 0)
 
@@ -161,7 +162,7 @@ async def test_cleanup_never_takes_a_dead_letter_or_a_live_message(bench: Bench,
     waiting = await submit(store, 2)
     scheduled = await submit(store, delay_s=DAY_S)
     redriven = await dead(store, queue="mail")
-    await store.redrive("mail", redriven, actor="ann")
+    await store.redrive("mail", keys(redriven), actor="ann")
     bench.advance(365 * DAY_S)
     assert await clean(store, store.now(), keep=0) == 0
     states = [(await account(store, one)).state for one in held + waiting + scheduled + redriven]
@@ -173,7 +174,7 @@ async def test_cleanup_takes_the_history_of_a_redriven_message_only_when_it_is_d
     bench: Bench, store: Store
 ) -> None:
     (message_id,) = await dead(store)
-    await store.redrive("orders", [message_id], actor="ann")
+    await store.redrive("orders", keys([message_id]), actor="ann")
     bench.advance(MINUTE_S)
     await clean(store, store.now())
     assert len((await account(store, message_id)).failures) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from redrive.core.lifecycle import State
+from redrive.core.lifecycle import Move, State
 from redrive.core.ports import Cleanup, Receipt, Status, Store
 from redrive.core.settings import FinishedSettings
 from tests.conformance.backends import Bench
@@ -19,6 +19,7 @@ from tests.conformance.makers import (
     drain,
     entry,
     ids_of,
+    keys,
     retry,
     submit,
     take_one,
@@ -53,7 +54,7 @@ async def test_a_duplicate_tells_each_state_of_the_first(store: Store) -> None:
     assert await state() is State.WAITING
     await bury(store, await take_one(store))
     assert await state() is State.DEAD
-    await store.redrive("orders", [first], actor="ann")
+    await store.redrive("orders", keys([first]), actor="ann")
     assert await state() is State.WAITING
     await complete(store, await take_one(store))
     assert await state() is State.DONE
@@ -219,7 +220,7 @@ async def test_a_key_is_known_after_the_finished_record_was_cleaned_up(bench: Be
 
 async def test_discard_frees_the_key(store: Store) -> None:
     ids = await dead(store, dedupe="k")
-    await store.discard("orders", ids, actor="ann")
+    await store.remove("orders", keys(ids), Move.DISCARD, actor="ann")
     (receipt,) = await append(store, entry(store, dedupe="k", body=b"another"))
     assert receipt.status is ACCEPTED
 

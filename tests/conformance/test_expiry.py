@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redrive.core.failure import Kind
 from redrive.core.lanes import LaneChange, LaneState
-from redrive.core.lifecycle import State
+from redrive.core.lifecycle import Move, State
 from redrive.core.message import Delivery, Lapse
 from redrive.core.ports import Store
 from redrive.core.verdict import Bury, Reason, Release
@@ -18,6 +18,7 @@ from tests.conformance.makers import (
     drain,
     failure,
     ids_of,
+    keys,
     lane,
     letters,
     new_token,
@@ -180,8 +181,8 @@ async def test_an_unreadable_record_can_be_redriven_and_discarded(bench: Bench, 
     (bad,) = await submit(store, headers={"Trace": "1"})
     await bench.corrupt(bad)
     await bury(store, await take_one(store), reason=Reason.POISON)
-    assert await store.redrive("orders", [bad], actor="ann") == {bad}
+    assert await store.redrive("orders", keys([bad]), actor="ann") == {bad}
     again = await take_one(store)
     assert again.unreadable
     await bury(store, again, reason=Reason.POISON)
-    assert await store.discard("orders", [bad], actor="ann") == {bad}
+    assert await store.remove("orders", keys([bad]), Move.DISCARD, actor="ann") == {bad}

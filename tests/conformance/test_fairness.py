@@ -17,6 +17,7 @@ from tests.conformance.makers import (
     complete,
     drain,
     ids_of,
+    keys,
     new_token,
     release,
     retry,
@@ -111,7 +112,7 @@ async def test_many_due_retries_of_one_tenant_do_not_delay_another(bench: Bench,
 async def test_redrives_are_charged_to_their_tenants_turn(store: Store) -> None:
     ids = await submit(store, 10, tenant="a")
     await bury(store, *await drain(store))
-    await store.redrive("orders", ids, actor="ann")
+    await store.redrive("orders", keys(ids), actor="ann")
     await submit(store, 10, tenant="a")
     await submit(store, 10, tenant="b")
     order = tenants_of(await drain(store))
@@ -186,14 +187,14 @@ async def test_a_redriven_message_does_not_wait_behind_fresh_ones(store: Store) 
     (message_id,) = await submit(store)
     await bury(store, await take_one(store))
     await submit(store, 100, delay_s=-MINUTE_S)
-    await store.redrive("orders", [message_id], actor="ann")
+    await store.redrive("orders", keys([message_id]), actor="ann")
     assert message_id in ids_of(await take(store, 3))
 
 
 async def test_redriven_messages_do_not_keep_fresh_ones_waiting(store: Store) -> None:
     ids = await submit(store, 50, delay_s=-MINUTE_S)
     await bury(store, *await drain(store))
-    await store.redrive("orders", ids, actor="ann")
+    await store.redrive("orders", keys(ids), actor="ann")
     (message_id,) = await submit(store)
     assert message_id in ids_of(await take(store, 3))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redrive.core.lifecycle import State
+from redrive.core.lifecycle import Move, State
 from redrive.core.message import Lapse
 from redrive.core.ports import Cleanup, Store
 from redrive.core.settings import FinishedSettings
@@ -23,6 +23,7 @@ from tests.conformance.makers import (
     entry,
     failure,
     ids_of,
+    keys,
     new_token,
     retry,
     submit,
@@ -126,10 +127,10 @@ async def test_a_dead_child_keeps_the_body_also_when_it_is_discarded(bench: Benc
     parent = await running_parent(store)
     dead, discarded = await fan_out(store, parent, 2)
     await bury(store, *await drain(store))
-    await store.discard("orders", [discarded], actor="ann")
+    await store.remove("orders", keys([discarded]), Move.DISCARD, actor="ann")
     await clean_up(bench, store)
     assert await body_of(store, parent.message.id) == CONTENT
-    await store.redrive("orders", [dead], actor="ann")
+    await store.redrive("orders", keys([dead]), actor="ann")
     redriven = await take_one(store)
     assert redriven.parent_body == CONTENT
     await complete(store, redriven)
@@ -140,7 +141,7 @@ async def test_a_redriven_child_that_gets_through_is_the_last_one(store: Store) 
     parent = await running_parent(store)
     (child,) = await fan_out(store, parent, 1)
     await bury(store, await take_one(store))
-    await store.redrive("orders", [child], actor="ann")
+    await store.redrive("orders", keys([child]), actor="ann")
     await complete(store, await take_one(store))
     assert await body_of(store, parent.message.id) == b""
 

@@ -16,6 +16,7 @@ from tests.conformance.makers import (
     crash,
     drain,
     ids_of,
+    keys,
     lane,
     release,
     retry,
@@ -58,7 +59,7 @@ async def test_what_comes_back_to_a_stopped_lane_waits(store: Store) -> None:
     await retry(store, retried)
     await release(store, released)
     await bury(store, buried)
-    await store.redrive("orders", [buried.message.id], actor="ann")
+    await store.redrive("orders", keys([buried.message.id]), actor="ann")
     assert await take(store) == []
     await store.set_lane("orders", "acme", LaneChange(state=LaneState.RUNNING))
     assert sorted(ids_of(await drain(store))) == sorted(ids)
@@ -135,7 +136,7 @@ async def test_the_counters_follow_each_move(store: Store) -> None:
     assert (found.waiting, found.in_flight, found.dead, found.done) == (3, 1, 1, 1)
     assert found.served == 4
     await crash(store, fourth)
-    await store.redrive("orders", [second.message.id], actor="ann")
+    await store.redrive("orders", keys([second.message.id]), actor="ann")
     found = await lane(store)
     assert (found.waiting, found.in_flight, found.dead, found.done) == (5, 0, 0, 1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redrive.core.failure import Failure, Kind, Scope
 from redrive.core.letters import DeadLetter, Redriven, RedriveResult
-from redrive.core.lifecycle import State
+from redrive.core.lifecycle import Move, State
 from redrive.core.message import Message, Progress, Track
 from redrive.core.ports import Store
 from redrive.core.verdict import Reason
@@ -18,6 +18,7 @@ from tests.conformance.makers import (
     dead,
     drain,
     ids_of,
+    keys,
     lane,
     letters,
     new_id,
@@ -52,7 +53,7 @@ async def test_every_state_has_an_account(store: Store) -> None:
     await bury(store, deliveries[2])
     await store.cancel("orders", [waiting], actor="ann")
     await bury(store, deliveries[1])
-    await store.discard("orders", [gone], actor="ann")
+    await store.remove("orders", keys([gone]), Move.DISCARD, actor="ann")
     states = [(await account(store, one)).state for one in (done, gone, letter_id, held, waiting)]
     assert states == [State.DONE, State.REMOVED, State.DEAD, State.CLAIMED, State.REMOVED]
 
@@ -94,8 +95,8 @@ async def test_pages_are_stable_while_letters_come_and_go(bench: Bench, store: S
         ids += await dead(store)
         bench.advance(1)
     first = await store.letters("orders", limit=3)
-    await store.discard("orders", [ids[0], ids[2]], actor="ann")
-    await store.redrive("orders", [ids[4]], actor="ann")
+    await store.remove("orders", keys([ids[0], ids[2]]), Move.DISCARD, actor="ann")
+    await store.redrive("orders", keys([ids[4]]), actor="ann")
     await complete(store, *await drain(store))
     ids += await dead(store)
     rest = await store.letters("orders", after=first.cursor)
@@ -170,7 +171,7 @@ async def test_letters_from_elsewhere_may_be_of_several_queues(store: Store) -> 
 async def test_a_letter_from_elsewhere_can_be_redriven(bench: Bench, store: Store) -> None:
     given = letter(store)
     await store.bury([given])
-    assert await store.redrive("orders", [given.message.id], actor="bob") == {given.message.id}
+    assert await store.redrive("orders", keys([given.message.id]), actor="bob") == {given.message.id}
     delivery = await take_one(store)
     assert (delivery.message.body, delivery.progress.generation) == (b"\xffraw", 2)
     assert delivery.progress.attempts == 1

@@ -19,6 +19,7 @@ from tests.conformance.makers import (
     dead,
     drain,
     ids_of,
+    keys,
     lane,
     letters,
     new_id,
@@ -40,7 +41,7 @@ async def test_a_redriven_letter_waits_again_from_the_beginning(bench: Bench, st
     await bury(store, await take_one(store), reason=Reason.EXHAUSTED)
     before = await account(store, message_id)
     bench.advance(2 * DAY_S)
-    assert await store.redrive("orders", [message_id], actor="ann", operation="op-1") == {message_id}
+    assert await store.redrive("orders", keys([message_id]), actor="ann", operation="op-1") == {message_id}
     after = await account(store, message_id)
     progress = after.progress
     assert (progress.state, progress.generation, progress.operation) == (State.WAITING, 1, "op-1")
@@ -52,7 +53,7 @@ async def test_a_redriven_letter_waits_again_from_the_beginning(bench: Bench, st
 
 async def test_a_redrive_is_recorded_with_its_actor_and_operation(store: Store) -> None:
     (message_id,) = await dead(store)
-    await store.redrive("orders", [message_id], actor="ann", operation="op-1")
+    await store.redrive("orders", keys([message_id]), actor="ann", operation="op-1")
     (redriven,) = (await account(store, message_id)).redrives
     assert (redriven.actor, redriven.operation, redriven.generation) == ("ann", "op-1", 1)
     assert redriven.result is RedriveResult.PENDING
@@ -61,7 +62,7 @@ async def test_a_redrive_is_recorded_with_its_actor_and_operation(store: Store) 
 
 async def test_a_redriven_letter_leaves_the_letters_and_the_counters(store: Store) -> None:
     first, second = await dead(store, 2)
-    await store.redrive("orders", [first], actor="ann")
+    await store.redrive("orders", keys([first]), actor="ann")
     assert [letter.message.id for letter in await letters(store)] == [second]
     found = await lane(store)
     assert (found.waiting, found.dead) == (1, 1)
@@ -70,7 +71,7 @@ async def test_a_redriven_letter_leaves_the_letters_and_the_counters(store: Stor
 
 async def test_a_redriven_message_is_handed_out_with_its_generation(store: Store) -> None:
     (message_id,) = await dead(store, body=b"payload")
-    await store.redrive("orders", [message_id], actor="ann", operation="op-1")
+    await store.redrive("orders", keys([message_id]), actor="ann", operation="op-1")
     delivery = await take_one(store)
     assert (delivery.message.id, delivery.message.body) == (message_id, b"payload")
     progress = delivery.progress
@@ -83,15 +84,15 @@ async def test_only_dead_letters_of_that_queue_move(store: Store) -> None:
     await complete(store, first)
     (elsewhere,) = await dead(store, queue="mail")
     ids = [done, held, waiting, elsewhere, new_id()]
-    assert await store.redrive("orders", ids, actor="ann") == set()
+    assert await store.redrive("orders", keys(ids), actor="ann") == set()
     assert (await account(store, elsewhere)).state is State.DEAD
     assert (await account(store, waiting)).redrives == ()
 
 
 async def test_a_second_redrive_moves_nothing(store: Store) -> None:
     (message_id,) = await dead(store)
-    assert await store.redrive("orders", [message_id, message_id], actor="ann") == {message_id}
-    assert await store.redrive("orders", [message_id], actor="bob") == set()
+    assert await store.redrive("orders", keys([message_id, message_id]), actor="ann") == {message_id}
+    assert await store.redrive("orders", keys([message_id]), actor="bob") == set()
     found = await account(store, message_id)
     assert (found.progress.generation, len(found.redrives)) == (1, 1)
     assert ids_of(await drain(store)) == [message_id]
@@ -101,9 +102,9 @@ async def test_two_redrives_at_once_move_each_letter_once(bench: Bench) -> None:
     stores = [await bench.open_store(), await bench.open_store()]
     ids = await dead(stores[0], 20)
     moved = await asyncio.gather(
-        stores[0].redrive("orders", ids[:15], actor="ann"),
-        stores[1].redrive("orders", ids[5:], actor="bob"),
-        stores[0].redrive("orders", ids, actor="cem"),
+        stores[0].redrive("orders", keys(ids[:15]), actor="ann"),
+        stores[1].redrive("orders", keys(ids[5:]), actor="bob"),
+        stores[0].redrive("orders", keys(ids), actor="cem"),
     )
     assert sorted(message_id for some in moved for message_id in some) == sorted(ids)
     assert sorted(ids_of(await drain(stores[1]))) == sorted(ids)
@@ -111,7 +112,7 @@ async def test_two_redrives_at_once_move_each_letter_once(bench: Bench) -> None:
 
 async def test_what_came_of_a_redrive_is_recorded_when_it_is_done(store: Store) -> None:
     (message_id,) = await dead(store)
-    await store.redrive("orders", [message_id], actor="ann")
+    await store.redrive("orders", keys([message_id]), actor="ann")
     await retry(store, await take_one(store))
     assert await results(store, message_id) == [RedriveResult.PENDING]
     await complete(store, await take_one(store))
@@ -120,7 +121,7 @@ async def test_what_came_of_a_redrive_is_recorded_when_it_is_done(store: Store) 
 
 async def test_what_came_of_a_redrive_is_recorded_when_it_is_cancelled(store: Store) -> None:
     (message_id,) = await dead(store)
-    await store.redrive("orders", [message_id], actor="ann")
+    await store.redrive("orders", keys([message_id]), actor="ann")
     await store.cancel("orders", [message_id], actor="bob")
     assert await results(store, message_id) == [RedriveResult.REMOVED]
 
@@ -136,7 +137,7 @@ async def test_dead_redriven_and_dead_again_keeps_the_whole_history(bench: Bench
         assert [one.reason for one in letter.failures] == [f"cause {n}" for n in range(generation + 1)]
         assert [one.result for one in letter.redrives] == [RedriveResult.DEAD] * generation
         bench.advance(MINUTE_S)
-        assert await store.redrive("orders", [message_id], actor="ann") == {message_id}
+        assert await store.redrive("orders", keys([message_id]), actor="ann") == {message_id}
     assert [one.generation for one in (await account(store, message_id)).redrives] == [1, 2, 3]
     await complete(store, await take_one(store))
     assert await results(store, message_id) == [RedriveResult.DEAD, RedriveResult.DEAD, RedriveResult.DONE]
@@ -148,7 +149,7 @@ async def test_a_letter_that_died_again_is_the_youngest(bench: Bench, store: Sto
     for delivery in await drain(store):
         await bury(store, delivery)
         bench.advance(1)
-    await store.redrive("orders", [first], actor="ann")
+    await store.redrive("orders", keys([first]), actor="ann")
     await bury(store, await take_one(store))
     assert [letter.message.id for letter in await letters(store)] == [second, first]
 
@@ -157,7 +158,7 @@ async def test_a_worker_of_an_earlier_generation_is_refused(store: Store) -> Non
     (message_id,) = await submit(store)
     stale = await take_one(store)
     await bury(store, stale)
-    await store.redrive("orders", [message_id], actor="ann")
+    await store.redrive("orders", keys([message_id]), actor="ann")
     assert await complete(store, stale) == {message_id}
     current = await take_one(store)
     assert await release(store, stale) == {message_id}
@@ -167,5 +168,5 @@ async def test_a_worker_of_an_earlier_generation_is_refused(store: Store) -> Non
 async def test_many_letters_are_redriven_in_one_call(store: Store) -> None:
     ids = await submit(store, 500)
     await bury(store, *await drain(store, limit=500))
-    assert await store.redrive("orders", ids, actor="ann") == set(ids)
+    assert await store.redrive("orders", keys(ids), actor="ann") == set(ids)
     assert len(await drain(store, limit=500)) == 500

@@ -19,6 +19,7 @@ from tests.conformance.makers import (
     dead,
     drain,
     ids_of,
+    keys,
     lane,
     letters,
     new_id,
@@ -43,7 +44,7 @@ async def fresh(store: Store) -> Delivery:
 async def test_discard_removes_the_letter_and_keeps_its_content(store: Store) -> None:
     (message_id,) = await dead(store, body=b"payload")
     (letter,) = await letters(store)
-    assert await store.discard("orders", [message_id], actor="ann") == {message_id}
+    assert await store.remove("orders", keys([message_id]), Move.DISCARD, actor="ann") == {message_id}
     found = await account(store, message_id)
     assert (found.state, found.message) == (State.REMOVED, letter.message)
     assert (found.failures, found.reason) == (letter.failures, letter.reason)
@@ -55,7 +56,7 @@ async def test_discard_removes_the_letter_and_keeps_its_content(store: Store) ->
 
 async def test_a_discarded_letter_survives_cleanup(bench: Bench, store: Store) -> None:
     (message_id,) = await dead(store, body=b"payload")
-    await store.discard("orders", [message_id], actor="ann")
+    await store.remove("orders", keys([message_id]), Move.DISCARD, actor="ann")
     bench.advance(365 * DAY_S)
     await store.cleanup(Cleanup(finished_before_at=store.now(), keep=0))
     assert (await account(store, message_id)).message.body == b"payload"
@@ -67,15 +68,15 @@ async def test_discard_moves_only_dead_letters_of_that_queue(store: Store) -> No
     held, waiting = await submit(store, 2)
     await take(store, 1)
     ids = [letter, letter, held, waiting, elsewhere, new_id()]
-    assert await store.discard("orders", ids, actor="ann") == {letter}
-    assert await store.discard("orders", ids, actor="bob") == set()
+    assert await store.remove("orders", keys(ids), Move.DISCARD, actor="ann") == {letter}
+    assert await store.remove("orders", keys(ids), Move.DISCARD, actor="bob") == set()
     check_removal(store, (await account(store, letter)).removal, Move.DISCARD, "ann")
 
 
 async def test_a_discarded_letter_cannot_be_redriven(store: Store) -> None:
     ids = await dead(store)
-    await store.discard("orders", ids, actor="ann")
-    assert await store.redrive("orders", ids, actor="ann") == set()
+    await store.remove("orders", keys(ids), Move.DISCARD, actor="ann")
+    assert await store.redrive("orders", keys(ids), actor="ann") == set()
     assert await drain(store) == []
 
 
@@ -180,8 +181,8 @@ async def test_run_now_in_a_stopped_lane_waits_for_its_resumption(store: Store) 
 
 
 async def test_moving_no_ids_moves_nothing(store: Store) -> None:
-    assert await store.redrive("orders", [], actor="ann") == set()
-    assert await store.discard("orders", [], actor="ann") == set()
+    assert await store.redrive("orders", keys([]), actor="ann") == set()
+    assert await store.remove("orders", keys([]), Move.DISCARD, actor="ann") == set()
     assert await store.cancel("orders", [], actor="ann") == set()
     assert await store.run_now("orders", []) == set()
     assert await store.purge("orders", actor="ann") == 0

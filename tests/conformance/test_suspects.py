@@ -20,6 +20,7 @@ from tests.conformance.makers import (
     drain,
     failure,
     ids_of,
+    keys,
     lane,
     new_token,
     release,
@@ -124,7 +125,7 @@ async def test_a_redrive_clears_the_crashes(store: Store) -> None:
     (message_id,) = await suspects(store)
     await bury(store, await take_one(store, alone=True), reason=Reason.WORKER_LOST)
     assert (await account(store, message_id)).progress.crashes == 1
-    await store.redrive("orders", [message_id], actor="ann")
+    await store.redrive("orders", keys([message_id]), actor="ann")
     delivery = await take_one(store)
     assert (delivery.message.id, delivery.progress.crashes) == (message_id, 0)
 

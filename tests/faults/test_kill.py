@@ -15,6 +15,7 @@ import pytest
 
 from redrive.core.lifecycle import State
 from redrive.core.verdict import Reason
+from tests.conformance.makers import keys
 from tests.faults.handlers import ORDERS, PLAIN
 from tests.faults.processes import Child, Site, open_site
 from tests.faults.waiting import wait_until
@@ -80,7 +81,7 @@ async def _redrive_all(site: Site) -> None:
         page = await site.app.store.letters(queue)
         ids = [letter.message.id for letter in page.letters if letter.progress.generation == 0]
         if ids:
-            await site.app.store.redrive(queue, ids, actor="test")
+            await site.app.store.redrive(queue, keys(ids), actor="test")
 
 
 async def _check_recovery(site: Site) -> None:

@@ -20,6 +20,7 @@ from redrive.mail.gateway import QUEUE
 from redrive.mail.writing.mail import InvalidMail, Mail
 from redrive.mailbox import Credentials, Mailbox, MailboxSettings
 from redrive.testing import Clock, dead_letters, run_until_idle
+from tests.conformance.makers import keys
 
 from .conftest import make_gateway
 
@@ -73,7 +74,7 @@ async def test_the_content_stays_while_a_recipient_is_dead_and_comes_back_with_a
     await run_until_idle(gateway, clock=Clock(gateway))
     (letter,) = await dead_letters(gateway)
     assert letter.reason is Reason.EXHAUSTED
-    await gateway.store.redrive(QUEUE, [letter.message.id], actor="ana")
+    await gateway.store.redrive(QUEUE, keys([letter.message.id]), actor="ana")
     assert await run_until_idle(gateway) == {"done": 1}
     assert set((await _states(gateway, receipt.id)).values()) == {RecipientState.SENT}
     parent = await gateway.store.get(receipt.id)

@@ -15,6 +15,7 @@ from redrive.core.verdict import Bury, Reason, Settlement
 from redrive.stores.redis import RedisStore
 from redrive.stores.redis.client import FORMAT
 from tests.conformance import makers
+from tests.conformance.makers import keys
 
 QUEUE = makers.QUEUE
 
@@ -52,7 +53,7 @@ async def live_every_life(store: RedisStore) -> None:
     await makers.retry(store, first)
     await makers.bury(store, second)
     await makers.crash(store, third)
-    await store.redrive(QUEUE, [second.message.id], actor="ann")
+    await store.redrive(QUEUE, keys([second.message.id]), actor="ann")
     await makers.submit(store, tenant="dora", parent=second.message.id)
     await makers.take(store, 1, alone=True)
 
@@ -80,7 +81,7 @@ async def test_nothing_of_a_finished_message_is_left_after_cleanup(
     await store.settle(
         [Settlement(delivery, Bury(Reason.PERMANENT, makers.failure(delivery, traceback="line 1")))]
     )
-    await store.redrive(QUEUE, [delivery.message.id], actor="ann")
+    await store.redrive(QUEUE, keys([delivery.message.id]), actor="ann")
     await makers.complete(store, await makers.take_one(store))
     store.skew_ms += 30 * 86_400_000
     assert await store.cleanup(Cleanup(finished_before_at=store.now())) == 2
@@ -139,7 +140,7 @@ async def test_equal_tracebacks_are_kept_once_and_as_long_as_a_failure_needs_the
     assert await server.hlen(traces) == 1
     for message_id in (first, second):
         assert (await makers.account(store, message_id)).failures[0].traceback == "the same traceback"
-    await store.redrive(QUEUE, [first], actor="ann")
+    await store.redrive(QUEUE, keys([first]), actor="ann")
     await makers.complete(store, await makers.take_one(store))
     store.skew_ms += 30 * 86_400_000
     assert await store.cleanup(Cleanup(finished_before_at=store.now())) == 1

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
+from redrive.core.limits import Rate
+
 T = TypeVar("T")
 
 QUANTUM = 3
@@ -33,13 +35,14 @@ class LaneState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A lane's counters, as the pages and `status` read them."""
+    """A lane's counters, as the pages and `status` read them. `rate` bounds its hand-outs (R19)."""
 
     queue: str
     tenant: str
     state: LaneState = LaneState.RUNNING
     weight: int = 1
     cap: int | None = None
+    rate: Rate | None = None
     waiting: int = 0
     in_flight: int = 0
     dead: int = 0
@@ -59,11 +62,16 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class LaneChange:
-    """What to change of a lane; None leaves a field as it is, `cap` 0 removes the cap."""
+    """What to change of a lane; None leaves a field as it is.
+
+    `cap` 0 removes the cap, `unlimited` the rate.
+    """
 
     state: LaneState | None = None
     weight: int | None = None
     cap: int | None = None
+    rate: Rate | None = None
+    unlimited: bool = False
 
 
 class Place(StrEnum):
@@ -86,22 +94,28 @@ def place(
     next_due_at: int | None,
     now: int,
     probe_at: int | None = None,
+    free_at: int = 0,
 ) -> Place:
-    """Where a lane belongs, given its next due message (None when it has none waiting)."""
-    run_at = next_run_at(state, next_due_at, probe_at)
+    """Where a lane belongs, given its next due message (None when it has none waiting).
+
+    `free_at` is when its rate next lets one go (`limits.free_at`).
+    """
+    run_at = next_run_at(state, next_due_at, probe_at, free_at)
     most = effective_cap(state, cap)
     if run_at is None or (most is not None and in_flight >= most):
         return Place.PARKED
     return Place.RING if run_at <= now else Place.TIMER
 
 
-def next_run_at(state: LaneState, next_due_at: int | None, probe_at: int | None) -> int | None:
+def next_run_at(
+    state: LaneState, next_due_at: int | None, probe_at: int | None, free_at: int = 0
+) -> int | None:
     """When a lane may next hand out: a held one not before its probe, never when it has none."""
     if next_due_at is None or state is LaneState.PAUSED:
         return None
     if state is LaneState.HELD:
-        return None if probe_at is None else max(next_due_at, probe_at)
-    return next_due_at
+        return None if probe_at is None else max(next_due_at, probe_at, free_at)
+    return max(next_due_at, free_at)
 
 
 def effective_cap(state: LaneState, cap: int | None) -> int | None:

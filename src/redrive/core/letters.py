@@ -56,6 +56,55 @@ class LetterPage:
 
 
 @dataclass(frozen=True, slots=True)
+class LetterKey:
+    """One death of a message: what a move names, so that it never hits a later death (P28).
+
+    Without a generation, whichever letter the id has now.
+    """
+
+    id: str
+    generation: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of a letter: itself as it is now, or None when it is no longer dead."""
+
+    id: str
+    letter: DeadLetter | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePage:
+    """Some changes of a queue's letters, each id once, in order; `position` continues after them.
+
+    `reset`: the store no longer knows what left since the position asked for; what follows is from the
+    beginning, and whoever reads drops what they knew of the queue first.
+    """
+
+    changes: tuple[Change, ...]
+    position: int
+    more: bool = False
+    reset: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OperationTally:
+    """What the store counted for an operation, in the same statement as the move itself.
+
+    `moved`: letters that it re-drove or removed. Of the re-driven ones, judged by the first attempt that was
+    settled after it: `passed` or `failed`. And where they ended: `done`, `dead` again, `removed`.
+    """
+
+    moved: int = 0
+    passed: int = 0
+    failed: int = 0
+    done: int = 0
+    dead: int = 0
+    removed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Removal:
     """Who removed a message, when, and by which move."""
 

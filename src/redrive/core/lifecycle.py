@@ -35,6 +35,9 @@ class Move(StrEnum):
     CANCEL = "cancel"
     PURGE = "purge"
     DISCARD = "discard"
+    REPLACE = "replace"
+    ARCHIVE = "archive"
+    RESTORE = "restore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,9 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition(State.WAITING, Move.PURGE, State.REMOVED, "who removed it is recorded"),
     Transition(State.DEAD, Move.REDRIVE, State.WAITING, "generation + 1, attempts 0, time to live renewed"),
     Transition(State.DEAD, Move.DISCARD, State.REMOVED, "who removed it is recorded, the letter is kept"),
+    Transition(State.DEAD, Move.REPLACE, State.REMOVED, "another message carries on, the letter is kept"),
+    Transition(State.DEAD, Move.ARCHIVE, State.REMOVED, "written to an archive before; a bare record stays"),
+    Transition(State.REMOVED, Move.RESTORE, State.DEAD, "only what was archived, as it was"),
 )
 
 _AFTER = {(row.before, row.move): row.after for row in TRANSITIONS}

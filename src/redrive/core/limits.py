@@ -1,6 +1,7 @@
 """A rate: so many hand-outs a period, decided from two stored numbers.
 
-`reserve` is the whole rule; the stores keep a queue's Window and ask how many messages may go now.
+`reserve` is the whole rule; the stores keep a Window a queue, and one a lane that has a rate of its own, and
+ask how many messages may go now.
 Known weakness: periods are counted from their first hand-out, so the end of one and the start of the
 next can together pass the count within one period's length.
 """
@@ -64,3 +65,10 @@ def reserve(rate: Rate, window: Window, now: int, wanted: int) -> Reserved:
     granted = max(0, min(wanted, rate.count - window.used))
     used = Window(window.began_at, window.used + granted)
     return Reserved(granted, used, ends_at if used.used >= rate.count else None)
+
+
+def free_at(rate: Rate | None, window: Window) -> int:
+    """When the next hand-out may be: 0 for at once, otherwise the end of a period that is used up."""
+    if rate is None or window.used < rate.count:
+        return 0
+    return window.began_at + round(rate.period_s * 1000)

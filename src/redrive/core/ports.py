@@ -1,6 +1,6 @@
 """What the engine and the office ask of a store, cut by who asks.
 
-A store is Outbox + Source + Upkeep + Ledger + Lanes + Records + Journal. Common to all of them:
+A store is Outbox + Source + Upkeep + Ledger + Moves + Lanes + Records + Journal. Common to all of them:
 - Every call is one atomic step (over a batch: compare-and-set for each id). Nothing is written before
   everything has been checked, and a call that raises has changed nothing.
 - Ids and tokens are made by the caller, so a call repeated after a lost reply answers the same.
@@ -21,8 +21,8 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from redrive.core.lanes import QUANTUM, Lane, LaneChange, LaneState
-from redrive.core.letters import Account, DeadLetter, LetterPage
-from redrive.core.lifecycle import State
+from redrive.core.letters import Account, ChangePage, DeadLetter, LetterKey, LetterPage, OperationTally
+from redrive.core.lifecycle import Move, State
 from redrive.core.limits import Rate
 from redrive.core.message import Delivery, Entry, Lease
 from redrive.core.verdict import Settlement
@@ -135,11 +135,13 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Cleanup:
-    """What may go: finished records from before an instant or beyond a count, never a dead letter."""
+    """What may go: finished records from before an instant or beyond a count, and what people discarded or
+    replaced before `discarded_before_at`; never a dead letter."""
 
     finished_before_at: int
     keep: int | None = None
     limit: int = PAGE
+    discarded_before_at: int = 0
 
 
 class Upkeep(Protocol):
@@ -164,11 +166,14 @@ class Upkeep(Protocol):
 
 
 class Ledger(Protocol):
-    """What people ask about and do to single messages. Every move is compare-and-set: ids in another
-    state are skipped, and the ids that moved are returned."""
+    """What people ask about single messages."""
 
     async def get(self, message_id: str) -> Account | None:
         """The whole life of one message, finished and removed ones included while they are kept."""
+        ...
+
+    async def accounts(self, queue: str, ids: Sequence[str]) -> list[Account]:
+        """The whole lives of some messages of a queue, in the order asked; unknown ids are left out."""
         ...
 
     async def family(self, parent_id: str) -> list[Account]:
@@ -179,19 +184,44 @@ class Ledger(Protocol):
         """Dead letters, oldest first, of one queue or of all; `after` is a page's cursor."""
         ...
 
-    async def bury(self, letters: Sequence[DeadLetter]) -> AbstractSet[str]:
-        """Take in dead letters from elsewhere, as they are; ids already known are skipped (P28)."""
+    async def tally(self, operation: str) -> OperationTally:
+        """What was counted for an operation so far, over all queues; zeros when it is unknown."""
         ...
+
+
+class Moves(Protocol):
+    """What people do to single messages.
+
+    Every move is compare-and-set: what is in another state, or of another generation than named, is skipped,
+    and the ids that moved are returned.
+    """
 
     async def redrive(
-        self, queue: str, ids: Sequence[str], *, actor: str, operation: str | None = None
+        self, queue: str, letters: Sequence[LetterKey], *, actor: str, operation: str | None = None
     ) -> AbstractSet[str]:
         """Dead to waiting: generation + 1, attempts and crashes 0, time to live renewed, due now, on the
-        `redrive` track; the failures stay and a Redriven is added."""
+        `redrive` track; the failures stay and a Redriven is added. Counted for the operation."""
         ...
 
-    async def discard(self, queue: str, ids: Sequence[str], *, actor: str) -> AbstractSet[str]:
-        """Dead to removed; the letter's content is kept and its dedupe key freed."""
+    async def remove(
+        self,
+        queue: str,
+        letters: Sequence[LetterKey],
+        move: Move,
+        *,
+        actor: str,
+        operation: str | None = None,
+    ) -> AbstractSet[str]:
+        """Dead to removed, by DISCARD, REPLACE or ARCHIVE; the dedupe key is freed, the operation counts it.
+
+        A discarded or replaced letter keeps its content until `cleanup` takes it. An archived one loses its
+        body and failures at once; its bare record ages like any finished one, and `bury` may replace it.
+        """
+        ...
+
+    async def bury(self, letters: Sequence[DeadLetter]) -> AbstractSet[str]:
+        """Take in dead letters from elsewhere, as they are; ids already known are skipped (P28), except
+        those whose record says they were archived: these are dead again, as they were."""
         ...
 
     async def cancel(self, queue: str, ids: Sequence[str], *, actor: str) -> AbstractSet[str]:
@@ -239,7 +269,7 @@ class Lanes(Protocol):
         ...
 
     async def set_lane(self, queue: str, tenant: str, change: LaneChange) -> Lane:
-        """Change a lane's state, weight or cap; it takes effect on what already waits."""
+        """Change a lane's state, weight, cap or rate; it takes effect on what already waits."""
         ...
 
     async def set_queue(self, queue: str, state: LaneState) -> None:
@@ -328,11 +358,64 @@ class Description:
     meaning: str
 
 
-class Store(Outbox, Source, Upkeep, Ledger, Lanes, Records, Journal, Protocol):
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """How full a store is. Bytes by state are estimates; None where the store cannot tell."""
+
+    used_bytes: int
+    limit_bytes: int | None = None
+    waiting_bytes: int | None = None
+    finished_bytes: int | None = None
+    dead_bytes: int | None = None
+    accepts: bool = True
+    note: str = ""
+
+
+class Grade(StrEnum):
+    """What an examination found: right, worth a look, wrong, or not to be told from here."""
+
+    RIGHT = "right"
+    WARNING = "warning"
+    WRONG = "wrong"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of `redrive doctor`: what was looked at, what was found, and how to mend it."""
+
+    subject: str
+    grade: Grade
+    found: str
+    mend: str = ""
+
+
+class Feed(Protocol):
+    """What tells a disposable index what became of a queue's letters."""
+
+    async def changes(self, queue: str, *, after: int, limit: int = PAGE) -> ChangePage:
+        """Letters that died or left since a position, each id once; 0 is the beginning, where only what is
+        dead now is told."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OwnIndex:
+    """The store is itself the index: a SQLite file with the index's tables, read there and never written."""
+
+    path: str
+
+
+class Store(Outbox, Source, Upkeep, Ledger, Moves, Lanes, Records, Journal, Protocol):
     """All ports of one engine. Opened once, used from one event loop, closed once."""
 
     skew_ms: int
     """Added to the store's clock; 0 outside tests."""
+
+    @property
+    def index(self) -> OwnIndex | Feed:
+        """Where the office's index gets its letters from."""
+        ...
 
     async def open(self) -> None:
         """Connect, check, migrate; StoreError says what is wrong and what to do."""
@@ -348,4 +431,12 @@ class Store(Outbox, Source, Upkeep, Ledger, Lanes, Records, Journal, Protocol):
 
     async def describe(self) -> Description:
         """The address and the durability class, as found on the live store."""
+        ...
+
+    async def capacity(self) -> Capacity:
+        """How full the live store is."""
+        ...
+
+    async def examine(self) -> list[Finding]:
+        """Everything about the live store that an operator should know, line by line."""
         ...

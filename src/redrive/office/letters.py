@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 
-from redrive.core.letters import Account, DeadLetter
-from redrive.core.lifecycle import State
+from redrive.core.letters import Account, DeadLetter, LetterKey
+from redrive.core.lifecycle import Move, State
 from redrive.core.ports import PAGE, Store
 from redrive.core.retry import RetryPolicy
 from redrive.office.audit import Actor, action
@@ -70,7 +70,9 @@ class Letters:
         """Bring letters back to waiting."""
 
         async def move(queue: str, ids: Sequence[str]) -> int:
-            return len(await self._store.redrive(queue, ids, actor=self._actor.name))
+            return len(
+                await self._store.redrive(queue, [LetterKey(one) for one in ids], actor=self._actor.name)
+            )
 
         return await self._move("redrive", selection, move, stale, progress)
 
@@ -78,7 +80,11 @@ class Letters:
         """Remove letters from the queue of the dead; their content is kept, their dedupe keys are freed."""
 
         async def move(queue: str, ids: Sequence[str]) -> int:
-            return len(await self._store.discard(queue, ids, actor=self._actor.name))
+            return len(
+                await self._store.remove(
+                    queue, [LetterKey(one) for one in ids], Move.DISCARD, actor=self._actor.name
+                )
+            )
 
         return await self._move("discard", selection, move, True, progress)
 

@@ -99,6 +99,7 @@ def _read_lane(queue: str, row: list[Any]) -> Lane:
         LaneState(state.decode()),
         weight,
         cap if cap >= 0 else None,
+        None,
         waiting,
         in_flight,
         dead,

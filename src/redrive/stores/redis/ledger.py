@@ -13,7 +13,8 @@ from typing import Any
 
 from redrive.core.errors import InvalidMessage
 from redrive.core.failure import clip
-from redrive.core.letters import Account, DeadLetter, LetterPage
+from redrive.core.letters import Account, DeadLetter, LetterKey, LetterPage
+from redrive.core.lifecycle import Move
 from redrive.core.ports import PAGE
 from redrive.stores.redis.accounts import StoredAccount, read_account
 from redrive.stores.redis.client import Argument, Client, whole_call
@@ -69,11 +70,21 @@ class RedisLedger:
         return buried
 
     async def redrive(
-        self, queue: str, ids: Sequence[str], *, actor: str, operation: str | None = None
+        self, queue: str, letters: Sequence[LetterKey], *, actor: str, operation: str | None = None
     ) -> AbstractSet[str]:
+        ids = [letter.id for letter in letters]
         return await self._move("redrive", queue, clip(actor, _ACTOR_BYTES), operation or "", *ids)
 
-    async def discard(self, queue: str, ids: Sequence[str], *, actor: str) -> AbstractSet[str]:
+    async def remove(
+        self,
+        queue: str,
+        letters: Sequence[LetterKey],
+        move: Move,
+        *,
+        actor: str,
+        operation: str | None = None,
+    ) -> AbstractSet[str]:
+        ids = [letter.id for letter in letters]
         return await self._move("discard", queue, clip(actor, _ACTOR_BYTES), *ids)
 
     async def cancel(self, queue: str, ids: Sequence[str], *, actor: str) -> AbstractSet[str]:

@@ -16,7 +16,8 @@ import apsw
 
 from redrive.core.errors import StoreError
 from redrive.core.lanes import Lane, LaneChange, LaneState
-from redrive.core.letters import Account, DeadLetter, LetterPage
+from redrive.core.letters import Account, DeadLetter, LetterKey, LetterPage
+from redrive.core.lifecycle import Move
 from redrive.core.message import Delivery, Entry, Lease
 from redrive.core.ports import (
     PAGE,
@@ -135,11 +136,21 @@ class SqliteStore:
         return await self._write(lambda step: moves.bury(step, letters))
 
     async def redrive(
-        self, queue: str, ids: Sequence[str], *, actor: str, operation: str | None = None
+        self, queue: str, letters: Sequence[LetterKey], *, actor: str, operation: str | None = None
     ) -> AbstractSet[str]:
+        ids = [letter.id for letter in letters]
         return await self._write(lambda step: moves.redrive(step, queue, ids, actor, operation))
 
-    async def discard(self, queue: str, ids: Sequence[str], *, actor: str) -> AbstractSet[str]:
+    async def remove(
+        self,
+        queue: str,
+        letters: Sequence[LetterKey],
+        move: Move,
+        *,
+        actor: str,
+        operation: str | None = None,
+    ) -> AbstractSet[str]:
+        ids = [letter.id for letter in letters]
         return await self._write(lambda step: moves.discard(step, queue, ids, actor), drains=True)
 
     async def cancel(self, queue: str, ids: Sequence[str], *, actor: str) -> AbstractSet[str]:
