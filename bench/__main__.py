@@ -15,10 +15,17 @@ from pathlib import Path
 from bench import gateway, http, machine, peers, rendering, smtp, table
 from bench.goals import GOALS
 from bench.probes import PROBES, Need, Probe
+from bench.redis import command as redis
 from bench.running import Results, Run
 
 _NAMES = tuple(probe.name for probe in PROBES)
-_SUBJECTS = {"gateway": gateway.run, "http": http.run, "smtp": smtp.run, "rendering": rendering.run}
+_SUBJECTS = {
+    "redis": redis.run,
+    "gateway": gateway.run,
+    "http": http.run,
+    "smtp": smtp.run,
+    "rendering": rendering.run,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

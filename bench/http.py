@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.goals import AtLeast, Goal
-from bench.load import Conditions, Figures
+from bench.load import Conditions, Figures, file_store
 from bench.report import report
 from bench.subject import make_app
 
@@ -145,7 +145,7 @@ async def _serve_ours(folder: Path) -> None:
     from redrive.web.access import Rates
     from redrive.web.server import serve
 
-    async with make_app(folder / "http.db") as app:
+    async with make_app(file_store(folder / "http.db")) as app:
         _, key = await Access(app.store, Actor("bench", "bench")).create(Role.SUBMIT, "acme")
         rates = Rates(a_key=Rate(10**9, 60.0))
         async with serve(app, "127.0.0.1:0", mail=app.mail, rates=rates) as server:

@@ -21,11 +21,26 @@ Figures = dict[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Where a probe writes, what it shares with others of the run, and about how long it measures."""
+    """Where a probe writes, what it shares with others of the run, and about how long it measures.
+
+    `server` is the address of a Redis of the probe's own, where that is what is measured.
+    """
 
     folder: Path
     shared: Path
     seconds: float
+    server: str | None = None
+
+    def store(self, name: str) -> str:
+        """The address of an empty store: a file in the probe's folder, or a prefix on its server."""
+        if self.server is None:
+            return file_store(self.folder / f"{name}.db")
+        return f"{self.server}?prefix={name}"
+
+
+def file_store(file: Path) -> str:
+    """The address of a SQLite store."""
+    return f"sqlite:///{file}"
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -36,5 +51,6 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 def answer(measures: Mapping[str, Callable[[Conditions], Figures]], arguments: Sequence[str]) -> None:
     """What a probe's process does: measure what it was asked for, and print the figures as JSON."""
-    name, folder, shared, seconds = arguments
-    print(json.dumps(measures[name](Conditions(Path(folder), Path(shared), float(seconds)))))
+    name, folder, shared, seconds, *server = arguments
+    conditions = Conditions(Path(folder), Path(shared), float(seconds), *server)
+    print(json.dumps(measures[name](conditions)))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from pathlib import Path
 from typing import Any
 
 from bench.lanes import schedule_retries
@@ -15,7 +14,7 @@ from bench.load import Conditions, Figures
 from bench.subject import QUEUE, Tally, make_app, preload, working
 from redrive import Redrive
 
-_FILE = "process.db"
+_STORE = "process"
 _MESSAGES_A_SECOND = 10_000
 _THREADED_SHARE = 0.5
 
@@ -32,19 +31,19 @@ def measure_threaded(conditions: Conditions) -> Figures:
 
 def measure_beside_retries(conditions: Conditions) -> Figures:
     """Processed a second by an `async def` handler beside 100,000 retries that are due in an hour."""
-    asyncio.run(schedule_retries(conditions.folder / _FILE))
+    asyncio.run(schedule_retries(conditions.store(_STORE)))
     return {"process beside retries": asyncio.run(_measure(conditions, threaded=False))}
 
 
 async def _measure(conditions: Conditions, *, threaded: bool) -> float:
-    file = conditions.folder / _FILE
+    store = conditions.store(_STORE)
     count = round(_MESSAGES_A_SECOND * conditions.seconds * (_THREADED_SHARE if threaded else 1))
-    await preload(file, count)
-    return await _process(file, count, threaded=threaded)
+    await preload(store, count)
+    return await _process(store, count, threaded=threaded)
 
 
-async def _process(file: Path, count: int, *, threaded: bool) -> float:
-    app = make_app(file)
+async def _process(store: str, count: int, *, threaded: bool) -> float:
+    app = make_app(store)
     _register(app, threaded=threaded)
     tally = Tally(count)
     app.telemetry.add(tally)

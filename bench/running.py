@@ -60,17 +60,18 @@ class Run:
         command = [python, "-m", probe.module, probe.name, str(own), str(shared), str(self.seconds)]
         began_s = time.monotonic()
         try:
-            results.add(_ask(command))
+            results.add(ask(command))
         except (subprocess.SubprocessError, ValueError) as error:
             results.failed.append(probe.name)
-            _tell(f"{probe.name} failed: {_why(error)}")
+            _tell(f"{probe.name} failed: {why(error)}")
         else:
             _tell(f"{probe.name} took {time.monotonic() - began_s:.0f} s")
         finally:
             shutil.rmtree(own)
 
 
-def _ask(command: Sequence[str]) -> Figures:
+def ask(command: Sequence[str]) -> Figures:
+    """The figures that a probe's process answers with."""
     done = subprocess.run(
         command,
         cwd=_ROOT,
@@ -83,7 +84,8 @@ def _ask(command: Sequence[str]) -> Figures:
     return figures
 
 
-def _why(error: Exception) -> str:
+def why(error: Exception) -> str:
+    """The last line of what a probe's process said, or the error."""
     said = error.stderr if isinstance(error, subprocess.CalledProcessError) else ""
     return (said.strip().splitlines() or [str(error)])[-1]
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from bench.load import BATCH, Figures, percentile
+from bench.load import BATCH, Figures, file_store, percentile
 from bench.sink import Sink, smtp_sink
 from bench.subject import make_app
 from bench.waking import idle_gap_s
@@ -100,7 +100,7 @@ def _gateway(folder: Path, sink: Sink) -> Iterator[_Gateway]:
 
 
 async def _make_keys(file: Path) -> list[str]:
-    async with make_app(file) as app:
+    async with make_app(file_store(file)) as app:
         access = Access(app.store, Actor("bench", "bench"))
         return [(await access.create(Role.SUBMIT, f"tenant-{number}"))[1] for number in range(CLIENTS)]
 

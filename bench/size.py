@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.lanes import DEEP_FILE
-from bench.load import Conditions, Figures
+from bench.load import Conditions, Figures, file_store
 from bench.subject import QUEUE, Tally, make_app, preload, working
 from redrive import Permanent, RetryPolicy, Temporary
 
@@ -31,7 +31,7 @@ def measure_import(conditions: Conditions) -> Figures:
 
 def measure_memory(conditions: Conditions) -> Figures:
     """Peak resident megabytes of a worker that works on a deep queue."""
-    asyncio.run(_work(conditions.shared / DEEP_FILE, _WORKED))
+    asyncio.run(_work(file_store(conditions.shared / DEEP_FILE), _WORKED))
     status = Path("/proc/self/status").read_text("ascii")
     found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.M)
     assert found is not None, "Linux names the peak VmHWM"
@@ -41,14 +41,14 @@ def measure_memory(conditions: Conditions) -> Figures:
 def measure_disk(conditions: Conditions) -> Figures:
     """Bytes a pending message, and a dead letter with one and with five failures."""
     folder = conditions.folder
-    asyncio.run(preload(folder / "empty.db", 0))
+    asyncio.run(preload(file_store(folder / "empty.db"), 0))
     empty = _size(folder / "empty.db")
     figures = {}
     for name, attempts in (("pending", 0), ("dead at once", 1), ("dead after 5", 5)):
         file = folder / f"disk{attempts}.db"
-        asyncio.run(preload(file, MESSAGES))
+        asyncio.run(preload(file_store(file), MESSAGES))
         if attempts:
-            asyncio.run(_kill(file, attempts))
+            asyncio.run(_kill(file_store(file), attempts))
         figures[f"bytes {name}"] = (_size(file) - empty) / MESSAGES
     return figures
 
@@ -58,18 +58,18 @@ def _import_s() -> float:
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-async def _work(file: Path, count: int) -> None:
+async def _work(store: str, count: int) -> None:
     async def handle(payload: dict[str, Any]) -> None:
         return None
 
-    app, tally = make_app(file), Tally(count)
+    app, tally = make_app(store), Tally(count)
     app.handler(QUEUE)(handle)
     app.telemetry.add(tally)
     async with app, working(app):
         await tally.reached()
 
 
-async def _kill(file: Path, attempts: int) -> None:
+async def _kill(store: str, attempts: int) -> None:
     """Make dead letters of all that waits, with so many failures each."""
 
     async def handle(payload: dict[str, Any]) -> None:
@@ -78,7 +78,7 @@ async def _kill(file: Path, attempts: int) -> None:
         raise Temporary("451 4.3.0 try again later", code="451")
 
     logging.getLogger("redrive").setLevel(logging.CRITICAL)
-    app, tally = make_app(file), Tally(MESSAGES)
+    app, tally = make_app(store), Tally(MESSAGES)
     app.handler(QUEUE, retry=RetryPolicy(attempts=attempts, base_s=0.001, cap_s=0.001))(handle)
     app.telemetry.add(tally)
     async with app, working(app):

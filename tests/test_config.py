@@ -133,6 +133,7 @@ IN_FILE = [
     ("[retry]\nttl_s = 1e300", ["retry.ttl_s", "100 years"]),
     ("[worker]\nlease_s = 0", ["worker.lease_s", "more than 0"]),
     ("[finished]\nkeep = -1", ["finished.keep", "0 or more"]),
+    ("[retention]\nkeep = 0", ["retention.keep", "more than 0"]),
     ("[submit]\nbody_bytes = 0", ["submit.body_bytes", "more than 0"]),
     ("[logs]\nlevel = 'loud'", ["logs.level", "debug or info"]),
     ("[retry]\nattempts = 0", ["retry.attempts", "at least 1"]),
@@ -250,6 +251,16 @@ def test_every_value_has_an_origin_and_every_key_a_variable(tmp_path: Path) -> N
     settings = configured(tmp_path, QUEUE)
     assert settings.values().keys() == settings.origins.keys()
     assert len(VARIABLES) == sum(map(len, NAMES.values()))
+
+
+def test_letters_leave_for_a_folder_beside_a_sqlite_file_and_a_shared_store_has_none(tmp_path: Path) -> None:
+    beside = load({"data": "kept"}, environ={}, folder=tmp_path)
+    assert beside.retention.folder == str(tmp_path / "kept" / "archive")
+    assert load({"store": "redis://127.0.0.1/0"}, environ={}, folder=tmp_path).retention.folder is None
+    named = {"store": "redis://127.0.0.1/0", "data": "kept", "retention.folder": "old"}
+    assert load(named, environ={}, folder=tmp_path).retention.folder == str(tmp_path / "kept" / "old")
+    none = load({"retention.folder": "none", "retention.keep_s": "none"}, environ={}, folder=tmp_path)
+    assert (none.retention.folder, none.retention.keep_s, none.retention.keep) == (None, None, 10_000)
 
 
 def test_on_redis_less_is_kept_of_what_is_finished(tmp_path: Path) -> None:

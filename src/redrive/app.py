@@ -7,14 +7,15 @@ turns what the developer says into the engine's and the core's terms.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from redrive.config import Settings, load
-from redrive.core.errors import ConfigurationError, InvalidMessage
+from redrive.core.errors import ConfigurationError, InvalidMessage, StoreError
 from redrive.core.limits import Rate
 from redrive.core.message import DEFAULT_TENANT, Entry, Track, check_queue
 from redrive.core.ports import Receipt, Store
@@ -23,9 +24,12 @@ from redrive.core.settings import QueueSettings
 from redrive.engine.entries import Submission, make_entry
 from redrive.engine.handlers import Handler, Registry, Served
 from redrive.engine.ids import new_id
+from redrive.engine.runner import Runner
 from redrive.engine.signals import stop_on_signals
 from redrive.engine.submit import Submitter
 from redrive.engine.worker import Worker
+from redrive.office.duties import Duties
+from redrive.office.index import Index
 from redrive.sync import SyncRedrive
 from redrive.telemetry.events import Telemetry
 from redrive.telemetry.logs import log_event
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
     from redrive.mail.gateway import Gateway
 
 _MAIL_DEADLINE = timedelta(minutes=20)
+_DUTY_PATIENCE_S = 5.0
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -168,14 +173,36 @@ class Redrive:
             self.settings.worker,
             self.settings.finished,
             policy=self.policy,
+            retention=self.settings.retention,
             on_stuck=on_stuck,
         )
         self._worker = worker
         try:
-            with stop_on_signals(worker.stop, wanted=signals):
-                await worker.run()
+            async with self.on_duty():
+                with stop_on_signals(worker.stop, wanted=signals):
+                    await worker.run()
         finally:
             self._worker = None
+
+    @asynccontextmanager
+    async def on_duty(self) -> AsyncIterator[None]:
+        """Do the office's duties while inside: operations, retention, automatic re-drive."""
+        store, _ = await self._ready()
+        if not hasattr(store, "index"):
+            yield
+            return
+        settings, index = self.settings, Index(store)
+        duties = Duties(store, index, self.policy, settings.office, settings.retention, self.telemetry.emit)
+        runner = Runner(self.telemetry)
+        for name, step in duties.steps().items():
+            runner.start(name, step)
+        try:
+            yield
+        finally:
+            await runner.end(_DUTY_PATIENCE_S)
+            with suppress(StoreError):
+                await duties.close()
+            await index.close()
 
     @property
     def ready(self) -> bool:
@@ -260,7 +287,7 @@ class Redrive:
         if self._store is None or self._submitter is None:
             async with self._opening:
                 if self._store is None or self._submitter is None:
-                    store = make_store(self.settings.store, self.settings.finished)
+                    store = make_store(self.settings.store, self.settings.finished, self.settings.redis)
                     await store.open()
                     self._store, self._submitter = store, Submitter(store)
         return self._store, self._submitter

@@ -53,7 +53,9 @@ async def run_until_idle(app: Redrive, *, clock: Clock | None = None) -> Counter
     a message's whole life, retries and all, in milliseconds.
     """
     executor = Executor(app.store.now, app.telemetry, _LEASE_S)
-    upkeep = Upkeep(app.store, app.telemetry, app.policy, app.settings.finished, _LEASE_S)
+    upkeep = Upkeep(
+        app.store, app.telemetry, app.policy, app.settings.finished, app.settings.retention, _LEASE_S
+    )
     tally: Counter[str] = Counter()
     try:
         for _ in range(_STEPS):

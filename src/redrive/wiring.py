@@ -13,7 +13,7 @@ from redrive.config import Settings
 from redrive.core.errors import ConfigurationError
 from redrive.core.ports import Store
 from redrive.core.retry import RetryPolicy
-from redrive.core.settings import FinishedSettings
+from redrive.core.settings import FinishedSettings, RedisSettings
 
 if TYPE_CHECKING:
     from redrive.mail.gateway import Append, Gateway
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 SCHEMES = ("sqlite", "redis", "rediss")
 
 
-def make_store(url: str, finished: FinishedSettings) -> Store:
+def make_store(url: str, finished: FinishedSettings, redis: RedisSettings | None = None) -> Store:
     """The store that a URL names, not yet opened."""
     scheme = url.partition(":")[0]
     if scheme == "sqlite":
         return _sqlite(url, finished)
     if scheme in ("redis", "rediss"):
-        return _redis(url, finished)
+        return _redis(url, finished, redis or RedisSettings())
     known = ", ".join(f"{name}://" for name in SCHEMES)
     raise ConfigurationError(f"store: the scheme {scheme[:20]!r} is not known: use one of {known}")
 
@@ -44,14 +44,23 @@ def _sqlite(url: str, finished: FinishedSettings) -> Store:
     return SqliteStore(path, finished=finished)
 
 
-def _redis(url: str, finished: FinishedSettings) -> Store:
+def _redis(url: str, finished: FinishedSettings, settings: RedisSettings) -> Store:
     from redrive.stores.redis import RedisStore
 
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query))
     prefix = query.pop("prefix", "redrive")
+    cluster = query.pop("cluster", None)
+    if cluster not in (None, "true", "false"):
+        raise ConfigurationError(f"store: cluster={cluster[:20]!r} in the address: write true or false")
     plain = urlunsplit(parts._replace(query=urlencode(query)))
-    return RedisStore(plain, prefix=prefix, finished=finished)
+    return RedisStore(
+        plain,
+        prefix=prefix,
+        finished=finished,
+        settings=settings,
+        cluster=None if cluster is None else cluster == "true",
+    )
 
 
 def make_gateway(settings: Settings, append: Append, policy: Callable[[], RetryPolicy]) -> Gateway:

@@ -190,7 +190,8 @@ def test_each_change_is_in_the_audit_with_account_and_origin(shop: Shop) -> None
     async def rows(app: Redrive) -> list[dict[str, object]]:
         return [dict(row.document) for row in await app.store.read_journal(AUDIT)]
 
-    intent, outcome = shop.with_app(rows)
-    assert (intent["row"], outcome["row"], intent["verb"]) == ("intent", "outcome", "redrive")
+    intent, frozen, outcome = shop.with_app(rows)
+    assert (intent["row"], frozen["row"], outcome["row"]) == ("intent", "frozen", "outcome")
+    assert intent["verb"] == "redrive"
     assert intent["origin"] == "cli"
     assert "@" in str(intent["actor"])

@@ -7,13 +7,20 @@ each store's `skew_ms`; `Backend.advance` moves it on every store that was opene
 from __future__ import annotations
 
 import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
 
 from redrive.core.ports import Store
 from redrive.core.settings import FinishedSettings
 
-BACKENDS = ("sqlite", "redis")
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+BACKENDS = ("sqlite", "redis", "valkey", "cluster")
 GARBAGE = b"\xc1 not a record"
 
 
@@ -25,6 +32,19 @@ class Backend(Protocol):
     async def corrupt(self, message_id: str) -> None: ...
 
     async def lose_body(self, message_id: str) -> None: ...
+
+    async def clear(self) -> None:
+        """Remove everything, after looking whether something lies there that should not."""
+        ...
+
+
+def make_backend(name: str, request: pytest.FixtureRequest, folder: Path) -> Backend:
+    """A backend by its name, on the session's server, with data of its own."""
+    if name == "sqlite":
+        return SqliteBackend(folder)
+    if name == "cluster":
+        return RedisBackend(*(server.url for server in request.getfixturevalue("redis_cluster").servers))
+    return RedisBackend(request.getfixturevalue(f"{name}_url"))
 
 
 class SqliteBackend:
@@ -49,6 +69,9 @@ class SqliteBackend:
         lose = "DELETE FROM bodies WHERE seq = (SELECT seq FROM messages WHERE id = ?) RETURNING seq"
         self._damage(lose, message_id)
 
+    async def clear(self) -> None:
+        """The folder goes with the test."""
+
     def _damage(self, statement: str, *bindings: str | bytes) -> None:
         import apsw
 
@@ -60,16 +83,16 @@ class SqliteBackend:
 
 
 class RedisBackend:
-    """One key prefix on the session's server."""
+    """One key prefix on the session's server, or on the masters of its cluster."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, *urls: str) -> None:
+        self._urls: Sequence[str] = urls
         self._prefix = f"test:{uuid.uuid4().hex[:12]}"
 
     def make_store(self, finished: FinishedSettings) -> Store:
         from redrive.stores.redis import RedisStore
 
-        return RedisStore(self._url, prefix=self._prefix, finished=finished)
+        return RedisStore(self._urls[0], prefix=self._prefix, finished=finished)
 
     async def corrupt(self, message_id: str) -> None:
         await self._damage("HSET", message_id, GARBAGE)
@@ -77,16 +100,38 @@ class RedisBackend:
     async def lose_body(self, message_id: str) -> None:
         await self._damage("HDEL", message_id)
 
-    async def _damage(self, command: str, message_id: str, *more: bytes) -> None:
-        from redis.asyncio import Redis
+    async def clear(self) -> None:
+        from tests.conformance.redis_keys import check_key
 
-        client = Redis.from_url(self._url)
-        keys = [key async for key in client.scan_iter(f"{self._prefix}:*:m")]
-        damaged = [key for key in keys if await client.hexists(key, message_id)]
-        for key in damaged:
-            await client.execute_command(command, key, message_id, *more)
-        await client.aclose()
+        async for server, key in self._keys():
+            await check_key(server, key.removeprefix(self._prefix.encode()))
+            await server.delete(key)
+
+    async def _damage(self, command: str, message_id: str, *more: bytes) -> None:
+        damaged = False
+        async for server, key in self._keys():
+            if key.endswith(b":m") and await server.hexists(key, message_id):
+                await server.execute_command(command, key, message_id, *more)
+                damaged = True
         assert damaged, f"no message {message_id} to damage"
+
+    async def _keys(self) -> AsyncIterator[tuple[Redis, bytes]]:
+        """Every key under the prefix, with the server that has it."""
+        for url in self._urls:
+            async with _connected(url) as server:
+                async for key in server.scan_iter(f"{self._prefix}[:/]*", count=1_000):
+                    yield server, key
+
+
+@asynccontextmanager
+async def _connected(url: str) -> AsyncIterator[Redis]:
+    from redis.asyncio import Redis
+
+    client = Redis.from_url(url)
+    try:
+        yield client
+    finally:
+        await client.aclose()
 
 
 class Bench:
@@ -130,3 +175,8 @@ class Bench:
     async def close(self) -> None:
         while self._opened:
             await self._opened.pop().close()
+
+    async def end(self) -> None:
+        """Close what is open, and leave nothing behind."""
+        await self.close()
+        await self._backend.clear()

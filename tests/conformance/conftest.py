@@ -8,17 +8,14 @@ from pathlib import Path
 import pytest
 
 from redrive.core.ports import Store
-from tests.conformance.backends import BACKENDS, Bench, RedisBackend, SqliteBackend
+from tests.conformance.backends import BACKENDS, Bench, make_backend
 
 
 @pytest.fixture(params=BACKENDS)
 async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
-    if request.param == "redis":
-        bench = Bench(RedisBackend(request.getfixturevalue("redis_url")))
-    else:
-        bench = Bench(SqliteBackend(tmp_path))
+    bench = Bench(make_backend(request.param, request, tmp_path))
     yield bench
-    await bench.close()
+    await bench.end()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The state machine: hypothesis chooses the moves, the store and the model make them, and both must agree.
 
-Here are the rules for families and for what people do; the others are in worker_rules and time_rules. After
+Here are the rules for families and for what people switch; the others are in worker_rules, time_rules and
+letter_rules. After
 each step everything that can be seen of the store is compared with the model: states (I1), attempts, crashes,
 generations, bodies, families, lanes and counts.
 """
@@ -15,17 +16,18 @@ from hypothesis.stateful import invariant, precondition, rule
 
 from redrive.core.errors import InvalidMessage
 from redrive.core.lanes import LaneChange, LaneState
-from redrive.core.lifecycle import State
+from redrive.core.lifecycle import Move, State
+from redrive.core.limits import Rate
 from tests.conformance.agreement import check_agreement
-from tests.conformance.makers import account, append, entry
-from tests.conformance.time_rules import TimeRules
-from tests.conformance.worker_rules import delays, lives, queues, tenants
+from tests.conformance.letter_rules import LetterRules, counts, strangers
+from tests.conformance.makers import account, append, entry, keys
+from tests.conformance.worker_rules import PERIOD_S, delays, lives, queues, tenants
 
-counts, strangers = st.integers(1, 6), st.integers(0, 10_000)
+rates = st.sampled_from([None, None, Rate(1, PERIOD_S), Rate(4, PERIOD_S)])
 lane_states = st.sampled_from([None, LaneState.RUNNING, LaneState.RUNNING, LaneState.PAUSED, LaneState.HELD])
 
 
-class StoreMachine(TimeRules):
+class StoreMachine(LetterRules):
     """Everyone at once on one store."""
 
     @rule(index=strangers, fit=st.booleans(), count=st.integers(1, 3), delay_s=delays, ttl_s=lives)
@@ -45,35 +47,22 @@ class StoreMachine(TimeRules):
                 self._run(append(self._store, *made))
 
     @rule(queue=queues, count=counts, stranger=strangers, kept=st.booleans())
-    def move_dead(self, queue: str, count: int, stranger: int, kept: bool) -> None:
-        self._move(queue, count, stranger, "redrive" if kept else "discard")
-
-    @rule(queue=queues, count=counts, stranger=strangers, kept=st.booleans())
     def move_waiting(self, queue: str, count: int, stranger: int, kept: bool) -> None:
-        self._move(queue, count, stranger, "run_now" if kept else "cancel")
-
-    def _move(self, queue: str, count: int, stranger: int, verb: str) -> None:
         """Move some that can be moved, and try one that perhaps cannot."""
-        before = State.DEAD if verb in ("redrive", "discard") else State.WAITING
-        movable = [item.entry.message.id for item in self._model.of(queue, before)]
-        known = list(self._model.items)
-        ids = [*movable[:count], known[stranger % len(known)]]
-        moved = self._run(self._call_move(verb, queue, ids))
-        items = self._model.move(queue, ids, before)
+        movable = [item.entry.message.id for item in self._model.of(queue, State.WAITING)]
+        ids = [*movable[:count], self._stranger(stranger)]
+        if kept:
+            moved = self._run(self._store.run_now(queue, ids))
+        else:
+            moved = self._run(self._store.cancel(queue, ids, actor="ann"))
+        items = self._model.move(queue, keys(ids), State.WAITING)
         assert moved == {item.entry.message.id for item in items}
-        self.seen[verb] += len(items)
+        self.seen["run_now" if kept else "cancel"] += len(items)
         for item in items:
-            if verb == "redrive":
-                self._model.redrive(item)
-            elif verb == "run_now":
+            if kept:
                 item.due_at = min(item.due_at, self._model.now)
             else:
-                self._model.remove(item, discarded=verb == "discard")
-
-    async def _call_move(self, verb: str, queue: str, ids: list[str]) -> object:
-        if verb == "run_now":
-            return await self._store.run_now(queue, ids)
-        return await getattr(self._store, verb)(queue, ids, actor="ann")
+                self._model.remove(item, Move.CANCEL)
 
     @precondition(lambda self: len(self._model.items) > 40)
     @rule(queue=queues)
@@ -83,7 +72,7 @@ class StoreMachine(TimeRules):
         assert went == min(2, len(waiting))
         for message_id in waiting:
             if self._run(account(self._store, message_id)).state is State.REMOVED:
-                self._model.remove(self._model.items[message_id])
+                self._model.remove(self._model.items[message_id], Move.PURGE)
 
     @rule(queue=queues, tenant=tenants, state=lane_states, weight=st.integers(1, 3))
     def set_lane(self, queue: str, tenant: str, state: LaneState | None, weight: int) -> None:
@@ -97,6 +86,11 @@ class StoreMachine(TimeRules):
     def set_cap(self, queue: str, tenant: str, cap: int) -> None:
         self._run(self._store.set_lane(queue, tenant, LaneChange(cap=cap)))
         self._model.touch(queue, tenant).cap = cap or None
+
+    @rule(queue=queues, tenant=tenants, rate=rates)
+    def set_rate(self, queue: str, tenant: str, rate: Rate | None) -> None:
+        self._run(self._store.set_lane(queue, tenant, LaneChange(rate=rate, unlimited=rate is None)))
+        self._model.touch(queue, tenant).rate = rate
 
     @rule(queue=queues, paused=st.sampled_from([True, False, False]))
     def set_queue(self, queue: str, paused: bool) -> None:

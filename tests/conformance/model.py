@@ -34,7 +34,8 @@ class Item:
     until_at: int = 0
     counted: bool = False
     reclaimed: bool = False
-    discarded: bool = False
+    removed_by: Move | None = None
+    operation: str | None = None
 
     @property
     def queue(self) -> str:
@@ -52,6 +53,9 @@ class LaneModel:
     state: LaneState = LaneState.RUNNING
     weight: int = 1
     cap: int | None = None
+    rate: Rate | None = None
+    period_began_at: int = 0
+    period_used: int = 0
     served: int = 0
     done: int = 0
     probe_at: int | None = None
@@ -110,7 +114,13 @@ class Model:
         lane = self.lanes[queue, tenant]
         cap = 1 if lane.state is LaneState.HELD else lane.cap
         in_flight = sum(item.tenant == tenant for item in self.of(queue, State.CLAIMED))
-        return 10**6 if cap is None else max(0, cap - in_flight)
+        room = 10**6 if cap is None else max(0, cap - in_flight)
+        if lane.rate is None or self.period_over(lane):
+            return room if lane.rate is None else min(room, lane.rate.count)
+        return min(room, max(0, lane.rate.count - lane.period_used))
+
+    def period_over(self, lane: LaneModel) -> bool:
+        return lane.rate is None or self.passed(lane.period_began_at + round(1000 * lane.rate.period_s))
 
     def runnable(self, queue: str, *, suspects: bool = False) -> list[Item]:
         """What a claim may hand out now, as far as caps allow."""
@@ -139,7 +149,12 @@ class Model:
         item.state, item.token, item.until_at, item.counted = State.CLAIMED, token, until_at, True
         item.reclaimed = False
         item.attempts += 1
-        self.lanes[item.queue, item.tenant].served += 1
+        lane = self.lanes[item.queue, item.tenant]
+        lane.served += 1
+        if lane.rate is not None:
+            if self.period_over(lane):
+                lane.period_began_at, lane.period_used = self.now, 0
+            lane.period_used += 1
 
     def lapsed(self, queue: str) -> dict[str, Lapse]:
         """What reclaim must take over now. What no worker had cannot have been lost by one."""
@@ -197,10 +212,14 @@ class Model:
         if self.keys.get(key, ("", 0))[0] == message.id:
             self.keys[key] = (message.id, ends_at)
 
-    def move(self, queue: str, ids: list[str], before: State) -> list[Item]:
-        """The items of these ids that a compare-and-set from `before` moves."""
-        known = [self.items[message_id] for message_id in dict.fromkeys(ids) if message_id in self.items]
-        return [item for item in known if item.queue == queue and item.state is before]
+    def move(self, queue: str, letters: list[LetterKey], before: State) -> list[Item]:
+        """The items that a compare-and-set from `before` moves."""
+        known = {one.id: self.items[one.id] for one in letters if self._is(one)}
+        return [item for item in known.values() if item.queue == queue and item.state is before]
+
+    def _is(self, letter: LetterKey) -> bool:
+        item = self.items.get(letter.id)
+        return item is not None and letter.generation in (None, item.generation)
 
     def children(self, message_id: str) -> list[Item]:
         return [item for item in self.items.values() if item.entry.message.parent == message_id]
@@ -212,12 +231,26 @@ class Model:
             not _finished(item) or not all(_finished(child) for child in self.children(message_id))
         )
 
-    def remove(self, item: Item, *, discarded: bool = False) -> None:
-        item.state, item.discarded = State.REMOVED, discarded
+    def remove(self, item: Item, move: Move) -> None:
+        item.state, item.removed_by = State.REMOVED, move
+        self.count(item, removed=1)
         self.end_key(item, 0)
 
-    def redrive(self, item: Item) -> None:
-        item.state, item.due_at = State.WAITING, self.now
+    def restores(self, letter: DeadLetter) -> bool:
+        """Whether taking in a letter brings back one that was archived, and not after a later death."""
+        item = self.items[letter.message.id]
+        return item.removed_by is Move.ARCHIVE and item.generation <= letter.progress.generation
+
+    def restore(self, letter: DeadLetter) -> None:
+        item, message = self.items[letter.message.id], letter.message
+        item.state, item.removed_by = State.DEAD, None
+        key = (message.queue, message.tenant, message.dedupe or "")
+        ends_at = self.keys.get(key, ("", 0))[1]
+        if message.dedupe is not None and ends_at is not None and self.passed(ends_at):
+            self.keys[key] = (message.id, None)
+
+    def redrive(self, item: Item, operation: str | None = None) -> None:
+        item.state, item.due_at, item.operation = State.WAITING, self.now, operation
         item.expires_at = self.now + round(item.entry.message.ttl_s * 1000)
         item.attempts, item.crashes, item.generation = 0, 0, item.generation + 1
 
@@ -239,4 +272,5 @@ class Model:
 
 
 def _finished(item: Item) -> bool:
-    return item.state is State.DONE or (item.state is State.REMOVED and not item.discarded)
+    discarded = item.removed_by in (Move.DISCARD, Move.REPLACE)
+    return item.state is State.DONE or (item.state is State.REMOVED and not discarded)

@@ -51,6 +51,7 @@ STEP_S = 100
 AWAY_S = 30
 LEASE_S = float(STEP_S + AWAY_S)
 DEDUPE_S = float(5 * STEP_S + AWAY_S)
+PERIOD_S = float(STEP_S + AWAY_S)
 
 queues = st.sampled_from(["orders", "mail:send"])
 tenants = st.sampled_from(["a", "b", "c"])

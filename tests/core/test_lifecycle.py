@@ -21,6 +21,9 @@ EXPECTED = {
     (State.WAITING, Move.PURGE): State.REMOVED,
     (State.DEAD, Move.REDRIVE): State.WAITING,
     (State.DEAD, Move.DISCARD): State.REMOVED,
+    (State.DEAD, Move.REPLACE): State.REMOVED,
+    (State.DEAD, Move.ARCHIVE): State.REMOVED,
+    (State.REMOVED, Move.RESTORE): State.DEAD,
 }
 
 
@@ -39,13 +42,14 @@ def test_every_move_and_every_state_is_used() -> None:
     assert {row.after for row in TRANSITIONS} == set(State)
 
 
-@pytest.mark.parametrize("state", [State.DONE, State.REMOVED])
-def test_nothing_leaves_an_end(state: State) -> None:
-    assert [row for row in TRANSITIONS if row.before is state] == []
+def test_nothing_leaves_an_end_but_what_was_archived() -> None:
+    assert [row for row in TRANSITIONS if row.before is State.DONE] == []
+    assert [row.move for row in TRANSITIONS if row.before is State.REMOVED] == [Move.RESTORE]
 
 
 def test_only_a_person_ends_a_dead_letter() -> None:
-    assert {row.move for row in TRANSITIONS if row.before is State.DEAD} == {Move.REDRIVE, Move.DISCARD}
+    moves = {row.move for row in TRANSITIONS if row.before is State.DEAD}
+    assert moves == {Move.REDRIVE, Move.DISCARD, Move.REPLACE, Move.ARCHIVE}
 
 
 def test_the_diagram_has_one_line_a_row() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.redaction import printable, redact
+from redrive.core.redaction import mask, printable, redact
 
 
 @pytest.mark.parametrize(
@@ -76,7 +79,11 @@ def test_no_escape_survives(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["a", "a@", "://", "a://", "a://b@", "a://***@", "token=", "bearer ", "\x1b[", "@", ":"]
+    "unit",
+    [
+        *("a", "a@", "://", "a://", "a://b@", "a://***@", "token=", "bearer ", "\x1b[", "@", ":"),
+        *("4", "4 ", "4-", "eyJ", "eyJa.", "eyJ" + "a" * 20 + "-", "rdk_", "-----BEGIN ", 'token"="'),
+    ],
 )
 def test_long_hostile_text_takes_little_time(unit: str) -> None:
     text = unit * (20_000 // len(unit))
@@ -84,3 +91,111 @@ def test_long_hostile_text_takes_little_time(unit: str) -> None:
     redact(text)
     printable(text)
     assert time.perf_counter() - began < 2.0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"password": "hunter2", "n": 1}', '{"password": "***", "n": 1}'),
+        ("paid with 4111 1111 1111 1111 today", "paid with ***1111 today"),
+        ("paid with 4111-1111-1111-1112 today", "paid with 4111-1111-1111-1112 today"),
+        ("order 1700000000000 of 2026-11-15", "order 1700000000000 of 2026-11-15"),
+        ("key rdk_0123456789ab_" + "x" * 43, "key ***"),
+        ("jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc", "jwt ***"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n", "***"),
+    ],
+)
+def test_what_looks_like_a_secret_is_masked_and_what_does_not_stays(text: str, expected: str) -> None:
+    assert redact(text) == expected
+
+
+SECRET_FIELDS = (
+    *("password", "userPassword", "PASSWD", "api_key", "X-Api-Key", "accessToken", "client-secret"),
+    *("Authorization", "card", "card_number", "cvv", "set-cookie", "pin", "tax_id", "taxId"),
+)
+
+
+@pytest.mark.parametrize("field", SECRET_FIELDS)
+@pytest.mark.parametrize("value", ["hunter2", 4242, ["hunter2"], {"inner": "hunter2"}, True])
+def test_a_secret_field_is_masked_whole_wherever_it_stands(field: str, value: object) -> None:
+    document = {"order": {"items": [{field: value, "note": "kept"}]}}
+    assert mask(document, ["tax-id"]) == {"order": {"items": [{field: "***", "note": "kept"}]}}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"author": "Ann", "shipping": 3, "passenger": "Bo", "company": "X", "discard": True, "span": 1},
+        {
+            "amount": 12.5,
+            "huge": 10**5_000,
+            "at": 1_700_000_000_000,
+            "ids": [1, 2],
+            "none": None,
+            "password": None,
+        },
+        [],
+        "plain",
+        7,
+        None,
+    ],
+)
+def test_a_harmless_document_stays_as_it_is(document: object) -> None:
+    assert mask(document) == document
+
+
+def test_names_that_hold_addresses_are_masked_and_none_is_lost() -> None:
+    assert mask({"ann@example.org": 1, "bob@example.org": 2}) == {
+        "***@example.org": 1,
+        "***@example.org (2)": 2,
+    }
+
+
+def test_a_card_number_is_masked_as_text_and_as_a_number() -> None:
+    assert mask({"a": "5555555555554444", "b": 5555555555554444, "c": 5555555555554445}) == {
+        "a": "***4444",
+        "b": "***",
+        "c": 5555555555554445,
+    }
+
+
+def test_a_document_of_any_depth_is_masked_without_an_error() -> None:
+    document: Any = "hunter2 at the bottom"
+    for _ in range(5_000):
+        document = [document]
+    assert "hunter2" not in json.dumps(mask(document))
+
+
+_plain = st.text("abcdefgh 0123", max_size=8)
+_documents = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(_documents)
+def test_masking_a_masked_document_changes_nothing_more(document: object) -> None:
+    masked = mask(document)
+    assert mask(masked) == masked
+
+
+@given(_documents)
+def test_the_given_document_is_never_changed(document: object) -> None:
+    before = copy.deepcopy(document)
+    mask(document)
+    assert document == before
+
+
+@given(_documents, st.sampled_from(SECRET_FIELDS[:-2]), _plain, _plain)
+def test_no_value_of_a_secret_field_survives(document: object, field: str, before: str, after: str) -> None:
+    secret = f"{before}hunter2{after}"
+    holder = {"first": document, "list": [{field: secret}, {"deep": {field: [secret, {"x": secret}]}}]}
+    assert "hunter2" not in json.dumps(mask(holder))
+
+
+@given(_plain, _plain)
+def test_the_local_part_of_an_address_never_survives(before: str, after: str) -> None:
+    masked = mask({"to": f"{before} secretname@example.org {after}"})
+    assert "secretname" not in masked["to"]
+    assert "@example.org" in masked["to"]

@@ -2,7 +2,8 @@
 
 The handlers do what their plan says, so the number of hand-overs without a fault is known beforehand; each
 kill allows one more for every message that was in flight then, and for no other. What is told here as a
-violation is never explained away by the store's own counters.
+violation is never explained away by the store's own counters. Only where a store states that it may forget
+the last moments (class B) is what was touched in them judged by its end alone.
 """
 
 from __future__ import annotations
@@ -38,13 +39,20 @@ def expected_state(plan: Plan, generation: int) -> State:
 
 @dataclass
 class Evidence:
-    """Everything the invariants are judged by. `held`: what was in flight at each kill."""
+    """Everything the invariants are judged by. `held`: what was in flight at each kill.
 
+    `outages`: the store was made unreachable, so workers may tell of it. `fresh`: the ids that a store of
+    class B may have forgotten, or whose last moves it may have.
+    """
+
+    outages: bool = False
+    fresh: set[str] = field(default_factory=set)
     held: list[frozenset[Key]] = field(default_factory=list)
     accepted: set[str] = field(default_factory=set)
     plans: dict[str, Plan] = field(default_factory=dict)
     lines: dict[Key, list[Line]] = field(default_factory=dict)
     troubles: list[str] = field(default_factory=list)
+    bugs: list[str] = field(default_factory=list)
     accounts: dict[str, Account] = field(default_factory=dict)
     letters: list[DeadLetter] = field(default_factory=list)
     queues: list[QueueCounts] = field(default_factory=list)
@@ -61,6 +69,7 @@ class Evidence:
                 lines[line.id, line.generation].append(line)
         self.lines = dict(lines)
         self.troubles = [line.note for line in handed if line.what == "trouble"]
+        self.bugs = [line.note for line in handed if line.what == "bug"]
         for message_id in self.plans.keys() | {key[0] for key in lines}:
             account = await store.get(message_id)
             if account is not None:
@@ -77,7 +86,8 @@ class Evidence:
             *self._duplicates(),
             *self._settled_twice(),
             *self._unbounded(),
-            *(f"trouble reached the worker: {trouble}" for trouble in self.troubles),
+            *(f"a loop of the worker failed: {bug}" for bug in self.bugs),
+            *(f"trouble reached the worker: {trouble}" for trouble in self.troubles if not self.outages),
         ]
 
     def handovers(self, key: Key) -> int:
@@ -91,10 +101,10 @@ class Evidence:
         )
 
     def _lost(self) -> Iterator[str]:
-        for message_id in self.accepted - self.accounts.keys():
+        for message_id in self.accepted - self.accounts.keys() - self.fresh:
             yield f"I2 lost: {message_id} was accepted and the store does not know it"
         for message_id, generation in self.lines:
-            if message_id not in self.accounts:
+            if message_id not in self.accounts.keys() | self.fresh:
                 yield f"I1 {message_id} of generation {generation} was handed over and is not stored"
 
     def _counted_wrongly(self) -> Iterator[str]:
@@ -131,7 +141,7 @@ class Evidence:
             yield f"I7 {key} was buried as lost after {self._kills(key)} kills, not {CRASH_LIMIT}"
 
     def _duplicates(self) -> Iterator[str]:
-        for key in self.lines:
+        for key in self._lasting():
             if key[0] not in self.plans:
                 continue
             allowed = expected_handovers(self.plans[key[0]], key[1]) + self._kills(key)
@@ -140,14 +150,14 @@ class Evidence:
 
     def _settled_twice(self) -> Iterator[str]:
         """Only one holder may bring a generation to its end (I6, I10)."""
-        for key in self.lines:
+        for key in self._lasting():
             ends = self._of(key, "completed") + self._of(key, "buried")
             if len(ends) > 1:
                 yield f"I6 {key} came to its end {len(ends)} times: {[line.what for line in ends]}"
 
     def _unbounded(self) -> Iterator[str]:
         """Attempts rise by one, stand still only across a kill, and never fall (I7)."""
-        for key in self.lines:
+        for key in self._lasting():
             attempts = [line.attempt for line in self._of(key, "begin")]
             steps = [after - before for before, after in pairwise(attempts)]
             if any(not 1 <= attempt <= ATTEMPTS for attempt in attempts):
@@ -155,10 +165,15 @@ class Evidence:
             if any(step not in (0, 1) for step in steps) or steps.count(0) > self._kills(key):
                 yield f"I7 {key} counted its attempts as {attempts} with {self._kills(key)} kills"
         for message_id, account in self.accounts.items():
+            if message_id in self.fresh:
+                continue
             lost = sum(failure.kind is Kind.LOST for failure in account.failures)
             kills = sum(self._kills((message_id, each)) for each in range(account.progress.generation + 1))
             if account.progress.crashes > CRASH_LIMIT or lost > kills:
                 yield f"I7 {message_id} has {lost} lost attempts after {kills} kills, {account.progress}"
+
+    def _lasting(self) -> list[Key]:
+        return [key for key in self.lines if key[0] not in self.fresh]
 
     def _kills(self, key: Key) -> int:
         return sum(key in held for held in self.held)

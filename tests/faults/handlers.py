@@ -1,7 +1,8 @@
 """What the worker process under test runs: handlers that do as their payload says, and write it down.
 
 `orders` is served by an `async def`, `plain` by a `def`. Every hand-over writes `begin` before the work and
-`end` after it; an attempt that is cancelled or killed has no `end`.
+`end` after it; an attempt that is cancelled or killed has no `end`. `claimed` is written when a claim was
+answered, so that what a killed process held can be told from what another one holds.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from redrive import Delivery, Permanent, Redrive, RetryPolicy, Temporary
+from redrive.core.ports import Claim, Claimed, Store
 from redrive.telemetry.events import (
     Buried,
     Completed,
@@ -69,6 +71,19 @@ def serve(app: Redrive, ledger: Ledger, *, concurrency: int, deadline_s: float) 
     app.telemetry.add(lambda event: _tell(ledger, event))
 
 
+def tell_claims(store: Store, ledger: Ledger) -> None:
+    """Write down every message that a claim of this process hands out."""
+    original = store.claim
+
+    async def claim(asked: Claim) -> Claimed:
+        claimed = await original(asked)
+        for delivery in claimed.deliveries:
+            ledger.write(_line("claimed", delivery))
+        return claimed
+
+    store.claim = claim  # type: ignore[assignment, method-assign]
+
+
 async def _work(plan: Plan) -> None:
     match plan.act:
         case "hang":
@@ -119,7 +134,7 @@ def _tell(ledger: Ledger, event: Event) -> None:
         case StoreTrouble():
             ledger.write(Line(what="trouble", note=f"{event.doing}: {event.error}"))
         case LoopFailed():
-            ledger.write(Line(what="trouble", note=f"{event.doing}: {event.error!r}"))
+            ledger.write(Line(what="bug", note=f"{event.doing}: {event.error!r}"))
         case WorkerStarted():
             ledger.write(Line(what="started"))
         case WorkerStopped():

@@ -21,7 +21,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The payload: what the handler does with the message.
 
     `fails` attempts of each generation fail temporarily; generations below `permanent` fail permanently.
-    `gate` is a file that the handler waits for. `act` is one of the bad things in handlers.py.
+    `gate` is a file that the handler waits for. `act` is one of the bad things in handlers.py. `padding` only
+    makes the message larger.
     """
 
     fails: int = 0
@@ -29,6 +30,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     work_s: float = 0.0
     gate: str | None = None
     act: str | None = None
+    padding: str = ""
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -5,20 +5,22 @@ Whatever a test does, all its children are gone when its `Site` closes.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from redrive import Redrive
+from redrive.core.letters import Account
 from redrive.core.lifecycle import State
 from redrive.core.message import Progress
-from tests.faults.checks import Evidence
+from tests.faults.checks import Evidence, Key
 from tests.faults.child import make_app
 from tests.faults.handlers import ORDERS
 from tests.faults.ledger import ACCEPTED, HANDED, Ledger, Line, Plan, read_lines
@@ -27,6 +29,9 @@ from tests.faults.waiting import Condition, wait_until
 ROOT = Path(__file__).parents[2]
 START_S = 15.0
 END_S = 40.0
+SETTLED = ("completed", "buried", "retried", "released", "refused")
+
+_PAGE = 50
 
 
 class Child:
@@ -71,17 +76,19 @@ class Child:
 class Site:
     """The folder of one test: its store, its ledgers, its children, and the in-flight ids at each kill."""
 
-    def __init__(self, folder: Path, app: Redrive) -> None:
+    def __init__(self, folder: Path, store: str, app: Redrive) -> None:
         self.folder = folder
+        self.store = store
         self.app = app
         self.evidence = Evidence()
         self._ledger = Ledger(folder / ACCEPTED)
         self._children: list[Child] = []
         self._done: set[str] = set()
+        self._noted: set[int] = set()
 
     def start(self, program: str, **options: object) -> Child:
         """Start a child; options are its arguments, True stands for a bare flag."""
-        arguments = [sys.executable, "-m", "tests.faults.child", program, str(self.folder)]
+        arguments = [sys.executable, "-m", "tests.faults.child", program, str(self.folder), self.store]
         for name, value in options.items():
             arguments += [f"--{name}"] if value is True else [f"--{name}", str(value)]
         errors = self.folder / f"child-{len(self._children)}.err"
@@ -138,16 +145,45 @@ class Site:
         await wait_until(reached, timeout_s, f"{message_id} is {state}")
         return await self.progress(message_id)
 
-    async def note_kill(self) -> None:
-        """Remember what the killed worker held: only that may be handed over again."""
-        held = set()
-        for message_id in self._known() - self._done:
-            account = await self.app.store.get(message_id)
+    async def note_kill(self, survivors: Iterable[Child] = ()) -> None:
+        """Remember what the killed worker held: only that may be handed over again.
+
+        That is what it claimed and did not settle by its own ledger, and what is claimed in the store and no
+        survivor says is its own.
+        """
+        alive = {child.pid for child in survivors}
+        holders = self._holders()
+        held = {key for key, pid in holders.items() if pid not in alive}
+        unknown = list(self._known() - self._done)
+        for message_id, account in zip(unknown, await self._accounts(unknown), strict=True):
             if account is not None and account.state is State.DONE:
                 self._done.add(message_id)
             elif account is not None and account.state is State.CLAIMED:
-                held.add((message_id, account.progress.generation))
+                key = (message_id, account.progress.generation)
+                if holders.get(key) not in alive:
+                    held.add(key)
         self.evidence.held.append(frozenset(held))
+
+    def _holders(self) -> dict[Key, int]:
+        """Which process, by its own ledger, holds what."""
+        holders: dict[Key, int] = {}
+        for line in read_lines(self.folder / HANDED):
+            if line.what == "claimed":
+                holders[line.id, line.generation] = line.pid
+            elif line.what in SETTLED and holders.get((line.id, line.generation)) == line.pid:
+                del holders[line.id, line.generation]
+        dead = {child.pid for child in self._children if not child.running}
+        newly_dead = dead - self._noted
+        self._noted |= dead
+        return {key: pid for key, pid in holders.items() if pid not in dead or pid in newly_dead}
+
+    async def _accounts(self, ids: list[str]) -> list[Account | None]:
+        """All at once in pages: leases of the dead run out while this reads."""
+        found: list[Account | None] = []
+        for start in range(0, len(ids), _PAGE):
+            page = ids[start : start + _PAGE]
+            found += await asyncio.gather(*(self.app.store.get(message_id) for message_id in page))
+        return found
 
     async def wait_idle(self, timeout_s: float = END_S) -> float:
         """Wait until every message has come to its end."""
@@ -195,8 +231,11 @@ def _environment() -> dict[str, str]:
 
 
 @asynccontextmanager
-async def open_site(folder: Path) -> AsyncIterator[Site]:
-    """A site whose app is open in the test's own process; children are stopped at the end."""
-    async with make_app(folder) as app:
-        with Site(folder, app) as site:
+async def open_site(folder: Path, store: str, of_children: str | None = None) -> AsyncIterator[Site]:
+    """A site whose app is open in the test's own process; children are stopped at the end.
+
+    `of_children` is the address under which the children reach the same store, where it is another.
+    """
+    async with make_app(folder, store) as app:
+        with Site(folder, of_children or store, app) as site:
             yield site

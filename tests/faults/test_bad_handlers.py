@@ -16,8 +16,8 @@ from tests.faults.stale import stop_past_lease
 LEASE_S = 0.6
 
 
-async def test_a_handler_that_hangs_fails_temporarily_at_its_deadline(tmp_path: Path) -> None:
-    async with open_site(tmp_path) as site:
+async def test_a_handler_that_hangs_fails_temporarily_at_its_deadline(tmp_path: Path, store_url: str) -> None:
+    async with open_site(tmp_path, store_url) as site:
         message_id = await site.submit(Plan(act="hang"))
         await site.start_worker(lease_s=LEASE_S, deadline_s=0.3)
         await site.wait_for("retried", message_id)
@@ -32,9 +32,9 @@ async def test_a_handler_that_hangs_fails_temporarily_at_its_deadline(tmp_path: 
         assert progress.attempts == len(site.handed("begin", message_id)) == len(account.failures)
 
 
-async def test_a_handler_that_blocks_the_loop_past_its_lease_keeps_it(tmp_path: Path) -> None:
+async def test_a_handler_that_blocks_the_loop_past_its_lease_keeps_it(tmp_path: Path, store_url: str) -> None:
     """The lease is extended from a thread of its own, so another worker has nothing to take (P14)."""
-    async with open_site(tmp_path) as site:
+    async with open_site(tmp_path, store_url) as site:
         await site.start_worker(lease_s=LEASE_S)
         message_id = await site.submit(Plan(act="block", work_s=4 * LEASE_S))
         await site.wait_for("begin", message_id)
@@ -46,10 +46,10 @@ async def test_a_handler_that_blocks_the_loop_past_its_lease_keeps_it(tmp_path: 
 
 
 async def test_a_handler_that_kills_its_process_is_buried_and_takes_no_neighbour_with_it(
-    tmp_path: Path,
+    tmp_path: Path, store_url: str
 ) -> None:
     """One shared crash and two lone ones (P22, P24); each neighbour is handed over again at most once."""
-    async with open_site(tmp_path) as site:
+    async with open_site(tmp_path, store_url) as site:
         before = [await site.submit(Plan(work_s=0.2)) for _ in range(3)]
         killer = await site.submit(Plan(act="exit"))
         after = [await site.submit(Plan()) for _ in range(8)]
@@ -70,9 +70,11 @@ async def test_a_handler_that_kills_its_process_is_buried_and_takes_no_neighbour
             assert len(site.handed("begin", neighbour)) <= 2
 
 
-async def test_a_worker_stopped_past_its_lease_changes_nothing_when_it_wakes(tmp_path: Path) -> None:
+async def test_a_worker_stopped_past_its_lease_changes_nothing_when_it_wakes(
+    tmp_path: Path, store_url: str
+) -> None:
     """Another has taken over meanwhile, on a queue younger than both workers; the stale settle is told."""
-    async with open_site(tmp_path) as site:
+    async with open_site(tmp_path, store_url) as site:
         gate = tmp_path / "gate"
         stale = await site.start_worker(lease_s=LEASE_S)
         message_id = await site.submit(Plan(gate=str(gate)))
@@ -89,9 +91,11 @@ async def test_a_worker_stopped_past_its_lease_changes_nothing_when_it_wakes(tmp
         assert await site.violations() == []
 
 
-async def test_a_worker_that_lost_its_leases_goes_on_and_runs_suspects_too(tmp_path: Path) -> None:
+async def test_a_worker_that_lost_its_leases_goes_on_and_runs_suspects_too(
+    tmp_path: Path, store_url: str
+) -> None:
     """A suspect needs the process to itself: nothing of the lost leases may still count as held."""
-    async with open_site(tmp_path) as site:
+    async with open_site(tmp_path, store_url) as site:
         gate, second_gate = tmp_path / "gate", tmp_path / "second"
         stale = await site.start_worker(lease_s=LEASE_S, concurrency=2)
         await _make_it_claim_ahead(site)
@@ -112,9 +116,9 @@ async def test_a_worker_that_lost_its_leases_goes_on_and_runs_suspects_too(tmp_p
         assert await site.violations() == []
 
 
-async def test_a_settle_whose_answer_is_late_is_no_lost_lease(tmp_path: Path) -> None:
+async def test_a_settle_whose_answer_is_late_is_no_lost_lease(tmp_path: Path, store_url: str) -> None:
     """Between the commit and its answer the lease is gone from the store because nothing is left of it."""
-    async with open_site(tmp_path) as site:
+    async with open_site(tmp_path, store_url) as site:
         await site.start_worker(lease_s=LEASE_S, plant="answer_settle_late")
         message_id = await site.submit(Plan())
         await site.wait_for("completed", message_id)
@@ -122,9 +126,9 @@ async def test_a_settle_whose_answer_is_late_is_no_lost_lease(tmp_path: Path) ->
         assert site.handed("lease lost") == []
 
 
-async def test_leases_of_a_new_queue_return_as_fast_as_of_an_old_one(tmp_path: Path) -> None:
+async def test_leases_of_a_new_queue_return_as_fast_as_of_an_old_one(tmp_path: Path, store_url: str) -> None:
     """Both workers are older than the queue; one of them dies (I8)."""
-    async with open_site(tmp_path) as site:
+    async with open_site(tmp_path, store_url) as site:
         gate = tmp_path / "gate"
         workers = [await site.start_worker(lease_s=LEASE_S) for _ in range(2)]
         message_id = await site.submit(Plan(gate=str(gate)))
@@ -137,9 +141,9 @@ async def test_leases_of_a_new_queue_return_as_fast_as_of_an_old_one(tmp_path: P
 
 
 async def test_a_def_handler_past_its_deadline_keeps_its_slot_and_lease_until_its_thread_ends(
-    tmp_path: Path,
+    tmp_path: Path, store_url: str
 ) -> None:
-    async with open_site(tmp_path) as site:
+    async with open_site(tmp_path, store_url) as site:
         gate = tmp_path / "gate"
         first = await site.start_worker(lease_s=LEASE_S, deadline_s=0.3, concurrency=1)
         late = await site.submit(Plan(gate=str(gate)), PLAIN)
@@ -158,8 +162,10 @@ async def test_a_def_handler_past_its_deadline_keeps_its_slot_and_lease_until_it
         assert site.handed("refused") == []
 
 
-async def test_sigterm_lets_running_attempts_end_and_gives_the_rest_back_uncounted(tmp_path: Path) -> None:
-    async with open_site(tmp_path) as site:
+async def test_sigterm_lets_running_attempts_end_and_gives_the_rest_back_uncounted(
+    tmp_path: Path, store_url: str
+) -> None:
+    async with open_site(tmp_path, store_url) as site:
         gate = tmp_path / "gate"
         worker = await site.start_worker(lease_s=LEASE_S, concurrency=2, drain_s=10)
         await _make_it_claim_ahead(site)
@@ -191,8 +197,8 @@ async def _wait_claimed(site: Site, ids: list[str]) -> None:
         await site.wait_state(each, State.CLAIMED)
 
 
-async def test_sigterm_gives_back_what_does_not_end_in_the_drain_time(tmp_path: Path) -> None:
-    async with open_site(tmp_path) as site:
+async def test_sigterm_gives_back_what_does_not_end_in_the_drain_time(tmp_path: Path, store_url: str) -> None:
+    async with open_site(tmp_path, store_url) as site:
         message_id = await site.submit(Plan(act="hang"))
         worker = await site.start_worker(lease_s=LEASE_S, drain_s=0.3)
         await site.wait_for("begin", message_id)

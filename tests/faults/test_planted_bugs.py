@@ -25,9 +25,9 @@ def _judge(violations: list[str], number: str, caught: bool) -> None:
 
 @pytest.mark.parametrize(("plant", "caught"), [(None, False), ("settle_without_token", True)])
 async def test_a_settle_without_its_token_check_is_caught(
-    tmp_path: Path, plant: str | None, caught: bool
+    tmp_path: Path, store_url: str, plant: str | None, caught: bool
 ) -> None:
-    async with open_site(tmp_path) as site:
+    async with open_site(tmp_path, store_url) as site:
         gate = tmp_path / "gate"
         stale = await site.start_worker(lease_s=LEASE_S, **_planted(plant))
         # It blocks its loop, so that it settles before it can hear that its lease is lost.
@@ -54,8 +54,10 @@ async def _wait_second_end(site: Site, message_id: str) -> None:
 
 
 @pytest.mark.parametrize(("plant", "caught"), [(None, False), ("count_attempt_late", True)])
-async def test_an_attempt_counted_late_is_caught(tmp_path: Path, plant: str | None, caught: bool) -> None:
-    async with open_site(tmp_path) as site:
+async def test_an_attempt_counted_late_is_caught(
+    tmp_path: Path, store_url: str, plant: str | None, caught: bool
+) -> None:
+    async with open_site(tmp_path, store_url) as site:
         gate = tmp_path / "gate"
         worker = await site.start_worker(lease_s=LEASE_S, **_planted(plant))
         message_id = await site.submit(Plan(fails=2, gate=str(gate)))
@@ -78,8 +80,10 @@ async def _begun_and_not_ended(site: Site, message_id: str) -> None:
 
 
 @pytest.mark.parametrize(("plant", "caught"), [(None, False), ("settle_before_handler", True)])
-async def test_a_settle_before_the_handler_is_caught(tmp_path: Path, plant: str | None, caught: bool) -> None:
-    async with open_site(tmp_path) as site:
+async def test_a_settle_before_the_handler_is_caught(
+    tmp_path: Path, store_url: str, plant: str | None, caught: bool
+) -> None:
+    async with open_site(tmp_path, store_url) as site:
         gate = tmp_path / "gate"
         worker = await site.start_worker(lease_s=LEASE_S, **_planted(plant))
         busy = await site.submit(Plan(gate=str(gate)))
@@ -94,8 +98,10 @@ async def test_a_settle_before_the_handler_is_caught(tmp_path: Path, plant: str 
 
 
 @pytest.mark.parametrize(("plant", "caught"), [(None, False), ("accept_before_commit", True)])
-async def test_an_accept_before_the_commit_is_caught(tmp_path: Path, plant: str | None, caught: bool) -> None:
-    async with open_site(tmp_path) as site:
+async def test_an_accept_before_the_commit_is_caught(
+    tmp_path: Path, store_url: str, plant: str | None, caught: bool
+) -> None:
+    async with open_site(tmp_path, store_url) as site:
         submitter = site.start(
             "submit", count=40, die="before:commit:3", seed=1, mild=True, **_planted(plant)
         )
@@ -106,9 +112,11 @@ async def test_an_accept_before_the_commit_is_caught(tmp_path: Path, plant: str 
 
 
 @pytest.mark.parametrize(("plant", "caught"), [(None, False), ("dedupe_key_first", True)])
-async def test_a_dedupe_key_written_first_is_caught(tmp_path: Path, plant: str | None, caught: bool) -> None:
+async def test_a_dedupe_key_written_first_is_caught(
+    tmp_path: Path, store_url: str, plant: str | None, caught: bool
+) -> None:
     """One task, every message with a key: killed between the key and the message, then asked again."""
-    async with open_site(tmp_path) as site:
+    async with open_site(tmp_path, store_url) as site:
         options = {"tasks": 1, "count": 10, "mild": True, "dedupe": 1.0}
         submitter = site.start("submit", die="before:commit:4", seed=1, **options, **_planted(plant))
         assert await submitter.ended() == -signal.SIGKILL, submitter.errors
@@ -121,9 +129,9 @@ async def test_a_dedupe_key_written_first_is_caught(tmp_path: Path, plant: str |
 
 @pytest.mark.parametrize(("plant", "caught"), [(None, False), ("reclaim_live_leases", True)])
 async def test_a_sweep_that_takes_live_leases_is_caught(
-    tmp_path: Path, plant: str | None, caught: bool
+    tmp_path: Path, store_url: str, plant: str | None, caught: bool
 ) -> None:
-    async with open_site(tmp_path) as site:
+    async with open_site(tmp_path, store_url) as site:
         gate = tmp_path / "gate"
         await site.start_worker(lease_s=30)
         message_id = await site.submit(Plan(gate=str(gate)))

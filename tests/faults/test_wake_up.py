@@ -18,17 +18,17 @@ MEDIAN_S = 0.050
 IDLE_S = 0.03
 
 
-async def test_a_message_of_another_process_wakes_an_idle_worker(tmp_path: Path) -> None:
-    async with open_site(tmp_path) as site:
+async def test_a_message_of_another_process_wakes_an_idle_worker(tmp_path: Path, store_url: str) -> None:
+    async with open_site(tmp_path, store_url) as site:
         await site.start_worker(poll_s=POLL_S)
         await _measure(site, "another process")
 
 
-async def test_a_message_of_the_same_process_wakes_an_idle_worker(tmp_path: Path) -> None:
-    async with make_app(tmp_path, **{"worker.poll_s": POLL_S}) as app:
+async def test_a_message_of_the_same_process_wakes_an_idle_worker(tmp_path: Path, store_url: str) -> None:
+    async with make_app(tmp_path, store_url, **{"worker.poll_s": POLL_S}) as app:
         serve(app, Ledger(tmp_path / HANDED), concurrency=5, deadline_s=30)
         worker = asyncio.create_task(app.run(signals=False))
-        with Site(tmp_path, app) as site:
+        with Site(tmp_path, store_url, app) as site:
             await site.wait_for("started")
             await _measure(site, "the same process")
             worker.cancel()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,13 @@ from redis.asyncio import Redis
 from redrive.core.errors import ConfigurationError, StoreError, StoreFull, StoreUnavailable
 from redrive.core.message import Lapse
 from redrive.core.ports import Durability
+from redrive.core.settings import RedisSettings
 from redrive.stores.redis import RedisStore
 from redrive.stores.redis.durability import judge
 from redrive.stores.redis.errors import mask_url
 from tests.conformance import makers
-from tests.servers import RedisServer, free_port, start_redis
+from tests.servers import free_port, start_redis
+from tests.stores.redis_server import connected, eventually, opened
 
 QUEUE = makers.QUEUE
 
@@ -33,17 +36,14 @@ async def url(tmp_path: Path) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def store(url: str) -> AsyncIterator[RedisStore]:
-    store = RedisStore(url)
-    await store.open()
-    yield store
-    await store.close()
+    async with opened(RedisStore(url)) as store:
+        yield store
 
 
 @pytest.fixture
 async def server(url: str) -> AsyncIterator[Redis]:
-    client = Redis.from_url(url)
-    yield client
-    await client.aclose()
+    async with connected(url) as server:
+        yield server
 
 
 async def test_a_full_server_refuses_new_messages_and_lets_the_accepted_ones_drain(
@@ -76,34 +76,17 @@ async def test_a_server_that_has_forgotten_its_scripts_is_told_them_again(
 
 async def test_a_restarted_server_is_found_again_by_the_same_store(tmp_path: Path) -> None:
     first = start_redis(tmp_path)
-    store = RedisStore(first.url)
-    await store.open()
-    (message_id,) = await makers.submit(store)
-    first.stop()
-    with pytest.raises(StoreUnavailable):
-        await makers.take(store)
-    second = _start_again(first, tmp_path)
-    try:
-        assert await _first_answer(store) == [message_id]
-    finally:
-        await store.close()
-        second.stop()
-
-
-def _start_again(server: RedisServer, folder: Path) -> RedisServer:
-    port = server.url.rpartition(":")[2].removesuffix("/0")
-    options = ["--port", port, "--bind", "127.0.0.1", "--dir", str(folder), "--appendonly", "yes"]
-    process = subprocess.Popen(["redis-server", *options], stdout=subprocess.DEVNULL)
-    return RedisServer(server.url, process)
-
-
-async def _first_answer(store: RedisStore) -> list[str]:
-    async with asyncio.timeout(10):
-        while True:
-            try:
-                return makers.ids_of(await makers.take(store))
-            except StoreUnavailable:
-                await asyncio.sleep(0.02)
+    async with opened(RedisStore(first.url)) as store:
+        (message_id,) = await makers.submit(store)
+        first.stop()
+        with pytest.raises(StoreUnavailable):
+            await makers.take(store)
+        second = start_redis(tmp_path, port=first.port)
+        try:
+            deliveries = await eventually(lambda: makers.take(store))
+        finally:
+            second.stop()
+    assert makers.ids_of(deliveries) == [message_id]
 
 
 async def test_durability_is_read_from_the_live_server(store: RedisStore, server: Redis) -> None:
@@ -112,6 +95,121 @@ async def test_durability_is_read_from_the_live_server(store: RedisStore, server
     assert (await store.describe()).durability is Durability.A
     await server.config_set("appendonly", "no")
     assert (await store.describe()).durability is Durability.C
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "mend"),
+    [
+        ("appendonly", "no", "appendonly yes"),
+        ("appendfsync", "no", "appendfsync everysec or always"),
+        ("maxmemory-policy", "allkeys-lru", "maxmemory-policy noeviction"),
+    ],
+)
+async def test_a_server_that_may_lose_messages_is_refused_unless_that_is_allowed(
+    url: str, server: Redis, setting: str, value: str, mend: str
+) -> None:
+    await server.config_set(setting, value)
+    with pytest.raises(StoreError, match="--allow-unsafe") as refusal:
+        await RedisStore(url).open()
+    assert mend in str(refusal.value)
+    async with opened(RedisStore(url, settings=RedisSettings(allow_unsafe=True))) as store:
+        await makers.submit(store)
+        twin = store.twin()
+        await twin.open()
+        await twin.close()
+
+
+async def test_a_server_that_hides_its_settings_but_shows_that_it_evicts_is_refused(
+    url: str, server: Redis
+) -> None:
+    await server.config_set("maxmemory-policy", "allkeys-lru")
+    await server.execute_command("ACL", "SETUSER", "limited", "on", ">s3cret", "~*", "+@all", "-config")
+    with pytest.raises(StoreError, match="evicts"):
+        await RedisStore(url.replace("redis://", "redis://limited:s3cret@")).open()
+
+
+async def test_a_full_server_lets_a_new_worker_in_to_drain_it(store: RedisStore, server: Redis) -> None:
+    await makers.submit(store, 2)
+    await server.config_set("maxmemory", "1mb")
+    async with opened(store.twin()) as worker:  # type: ignore[arg-type]
+        assert await makers.complete(worker, *await makers.take(worker)) == set()
+
+
+async def test_a_server_that_reads_its_data_is_explained_and_waited_for(tmp_path: Path) -> None:
+    first = start_redis(tmp_path)
+    async with opened(RedisStore(first.url)) as store:
+        (message_id,) = await makers.submit(store)
+        async with connected(first.url) as server:
+            pipeline = server.pipeline(transaction=False)
+            for number in range(4_000):
+                pipeline.set(f"other:{number}", number)
+            await pipeline.execute()
+        first.stop()
+        starting = asyncio.create_task(
+            asyncio.to_thread(start_redis, tmp_path, port=first.port, key_load_delay="400")
+        )
+        told: set[str] = set()
+        try:
+            deliveries = await eventually(lambda: makers.take(store), told=told)
+        finally:
+            (await starting).stop()
+    assert makers.ids_of(deliveries) == [message_id]
+    assert any("is reading its data" in text for text in told)
+
+
+async def test_a_server_that_became_a_replica_is_explained_and_used_again_once_it_is_the_master(
+    store: RedisStore, server: Redis
+) -> None:
+    await makers.submit(store)
+    await server.replicaof("127.0.0.1", str(free_port()))
+    with pytest.raises(StoreUnavailable, match="replica"):
+        await makers.submit(store)
+    await server.replicaof("NO", "ONE")
+    await makers.submit(store)
+    assert (await makers.counts(store)).pending == 2
+
+
+async def test_a_server_that_cannot_write_to_its_disk_is_explained(tmp_path: Path) -> None:
+    (folder := tmp_path / "gone").mkdir()
+    own = start_redis(folder)
+    try:
+        async with opened(RedisStore(own.url)) as store, connected(own.url) as server:
+            await makers.submit(store)
+            await server.config_set("save", "3600 1")
+            shutil.rmtree(folder)
+            await server.bgsave()
+            told: set[str] = set()
+            await _until(lambda: _refused(store, told))
+        assert any("its log and its free disk" in text for text in told)
+    finally:
+        own.stop()
+
+
+async def _refused(store: RedisStore, told: set[str]) -> bool:
+    try:
+        await makers.submit(store)
+    except StoreUnavailable as error:
+        told.add(str(error))
+    return bool(told)
+
+
+async def _until(condition: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(10):
+        while not await condition():
+            await asyncio.sleep(0.02)
+
+
+async def test_a_server_that_misses_its_replicas_is_explained(store: RedisStore, server: Redis) -> None:
+    await server.config_set("min-replicas-to-write", 1)
+    with pytest.raises(StoreUnavailable, match="mend the replication"):
+        await makers.submit(store)
+
+
+async def test_a_server_that_wants_a_login_says_how_to_give_one(url: str, server: Redis) -> None:
+    await server.config_set("requirepass", "s3cret")
+    with pytest.raises(StoreError, match="redis://user:password@host") as refusal:
+        await RedisStore(url).open()
+    assert not isinstance(refusal.value, StoreUnavailable)
 
 
 async def test_a_server_that_does_not_show_its_settings_is_of_unknown_durability(

@@ -39,6 +39,7 @@ for command in (
     "mailbox:mailbox",
     "send:send",
     "status:status",
+    "doctor:doctor",
     "messages:show",
     "messages:cancel",
     "messages:run_now",

@@ -31,6 +31,7 @@ async def send(
     ttl: timedelta | None = None,
     track: str = "main",
     header: Sequence[str] = (),
+    allow_unsafe: bool = False,
     flags: Flags = NO_FLAGS,
 ) -> None:
     """Submit one message; prints its id once it is stored.
@@ -55,9 +56,12 @@ async def send(
         main or bulk.
     header
         name=value; may be repeated.
+    allow_unsafe
+        Also use a Redis server that evicts, or keeps its data in memory only: messages may be lost.
     """
     body = _parse(sys.stdin.read() if payload == "-" else payload)
-    async with Redrive(settings=flags.settings()) as app:
+    settings = flags.settings(**{"redis.allow_unsafe": allow_unsafe or None})
+    async with Redrive(settings=settings) as app:
         receipt = await app.submit(
             queue,
             body,

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from redrive.app import Redrive
 from redrive.cli.api import Listen, first_keys, listening
 from redrive.cli.liveness import end_when_stuck
 from redrive.cli.loading import make_app
@@ -30,6 +31,7 @@ async def serve(
     certificate: Path | None = None,
     private_key: Path | None = None,
     trusted_proxy: tuple[str, ...] = (),
+    allow_unsafe: bool = False,
     log_level: str | None = None,
     log_format: str | None = None,
     flags: Flags = NO_FLAGS,
@@ -52,6 +54,8 @@ async def serve(
         The PEM file of the certificate's key.
     trusted_proxy
         An address whose X-Forwarded-For is believed; may be given several times.
+    allow_unsafe
+        Also use a Redis server that evicts, or keeps its data in memory only: messages may be lost.
     log_level
         debug, info, warning or error.
     log_format
@@ -59,7 +63,12 @@ async def serve(
     """
     if (certificate is None) != (private_key is None):
         raise CommandError("--certificate and --private-key go together: give both", Exit.USAGE)
-    more = {"listen": listen, "logs.level": log_level, "logs.format": log_format}
+    more = {
+        "listen": listen,
+        "redis.allow_unsafe": allow_unsafe or None,
+        "logs.level": log_level,
+        "logs.format": log_format,
+    }
     served = make_app(app, mail=mail, flags=flags, more=more)
     configure_logs(served.settings.logs.level, "json" if flags.json else served.settings.logs.format)
     place = Listen(
@@ -81,13 +90,14 @@ async def serve(
             "adminKey": key,
         }
         Output(flags.json).answer(document, lambda: _page(url, described, queues, key))
-        await (served.run(on_stuck=end_when_stuck) if queues else _until_stopped())
+        await (served.run(on_stuck=end_when_stuck) if queues else _until_stopped(served))
 
 
-async def _until_stopped() -> None:
+async def _until_stopped(served: Redrive) -> None:
     stop = asyncio.Event()
-    with stop_on_signals(stop.set):
-        await stop.wait()
+    async with served.on_duty():
+        with stop_on_signals(stop.set):
+            await stop.wait()
 
 
 def _page(url: str, described: Description, queues: list[str], key: str | None) -> RenderableType:

@@ -1,6 +1,7 @@
 """What most commands need: the flags that choose a store, and that store, opened, with the office on it.
 
-A command that only reads never creates a database: a wrong folder must not look like an empty store.
+A command that only reads never creates a database: a wrong folder must not look like an empty store. None of
+these commands accepts a message, so a server that is not safe for new ones may be looked at and mended.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import pwd
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cyclopts import Parameter
@@ -86,7 +87,7 @@ class Session:
 async def session(flags: Flags, *, create: bool = False) -> AsyncIterator[Session]:
     """Open the store that exists, or with `create` a new one, and close it."""
     settings = flags.settings()
-    store = make_store(settings.store, settings.finished)
+    store = make_store(settings.store, settings.finished, replace(settings.redis, allow_unsafe=True))
     if not create:
         refuse_missing(settings.store)
     await store.open()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Group, RenderableType
+from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
@@ -12,7 +13,7 @@ from redrive.cli.output import Output, name
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.cli.times import age
 from redrive.core.lanes import Lane, LaneState
-from redrive.core.ports import PAGE, Description
+from redrive.core.ports import PAGE, Capacity, Description
 from redrive.office.queues import QueueStatus
 from redrive.office.wire import lane_document, queue_document
 
@@ -28,16 +29,18 @@ async def status(*, lanes: str | None = None, flags: Flags = NO_FLAGS) -> None:
         A queue whose tenants are shown too.
     """
     async with session(flags) as current:
-        described = await current.store.describe()
+        described, capacity = await current.store.describe(), await current.store.capacity()
         queues = await current.queues.status()
         document: dict[str, Any] = {
             "store": described.url,
             "durability": described.durability.value,
+            "capacity": _capacity_document(capacity),
             "queues": [queue_document(one) for one in queues],
         }
         now = current.store.now()
         parts: list[RenderableType] = [
             store_line(described),
+            _capacity_line(capacity),
             Text(),
             queue_table(current.output, queues, now),
         ]
@@ -52,6 +55,31 @@ def store_line(described: Description) -> Text:
     """Where the messages are, and what "accepted" means there."""
     durability = f"durability {described.durability}"
     return Text.assemble(name(described.url), "  ", (durability, "green"), f": {described.meaning}")
+
+
+def _capacity_document(capacity: Capacity) -> dict[str, Any]:
+    return {
+        "usedBytes": capacity.used_bytes,
+        "limitBytes": capacity.limit_bytes,
+        "waitingBytes": capacity.waiting_bytes,
+        "finishedBytes": capacity.finished_bytes,
+        "deadBytes": capacity.dead_bytes,
+        "accepts": capacity.accepts,
+        "note": capacity.note,
+    }
+
+
+def _capacity_line(capacity: Capacity) -> Text:
+    """How full the store is, and with what; a share that the store cannot tell is left out."""
+    limit = "" if capacity.limit_bytes is None else f" of {decimal(capacity.limit_bytes)}"
+    shares = {
+        "waiting": capacity.waiting_bytes,
+        "finished": capacity.finished_bytes,
+        "dead": capacity.dead_bytes,
+    }
+    known = ", ".join(f"{word} about {decimal(size)}" for word, size in shares.items() if size is not None)
+    line = Text(f"{decimal(capacity.used_bytes)}{limit} used" + (f": {known}" if known else ""))
+    return line.append(f"; {capacity.note}" if capacity.note else "", "" if capacity.accepts else "bold red")
 
 
 def queue_table(output: Output, queues: list[QueueStatus], now: int) -> RenderableType:

@@ -38,6 +38,7 @@ async def up(
     seconds: float | None = None,
     listen: str | None = None,
     mailbox_port: int = PORT,
+    allow_unsafe: bool = False,
     flags: Flags = NO_FLAGS,
 ) -> None:
     """Run gateway, HTTP API, worker and mailbox simulator, with traffic of three tenants, and watch it live.
@@ -52,10 +53,13 @@ async def up(
         Address and port of the HTTP API, such as 127.0.0.1:8025.
     mailbox_port
         The port of the simulator; 1025 unless told, 0 takes a free one.
+    allow_unsafe
+        Also use a Redis server that evicts, or keeps its data in memory only: messages may be lost.
     """
     if seconds is not None and seconds <= 0:
         raise CommandError(f"--seconds is {seconds:g}: more than 0", Exit.USAGE)
-    settings = quick_settings(flags, listen=listen)
+    unsafe = {"redis.allow_unsafe": allow_unsafe or None}
+    settings = quick_settings(flags, listen=listen, **unsafe)
     if demo and names_relay(settings):
         raise CommandError(
             "demonstration mails go to the simulator alone, and `mail` names a relay: leave one of them out",

@@ -21,6 +21,7 @@ async def worker(
     mail: bool = False,
     queue: tuple[str, ...] = (),
     concurrency: int | None = None,
+    allow_unsafe: bool = False,
     log_level: str | None = None,
     log_format: str | None = None,
     flags: Flags = NO_FLAGS,
@@ -37,6 +38,8 @@ async def worker(
         Serve only this queue; may be given several times.
     concurrency
         How many handlers may run at once in this process.
+    allow_unsafe
+        Also use a Redis server that evicts, or keeps its data in memory only: messages may be lost.
     log_level
         debug, info, warning or error.
     log_format
@@ -44,7 +47,12 @@ async def worker(
     """
     if app is None and not mail:
         raise CommandError("say what to run: module:app, or --mail for the mail gateway", Exit.USAGE)
-    more = {"worker.concurrency": concurrency, "logs.level": log_level, "logs.format": log_format}
+    more = {
+        "worker.concurrency": concurrency,
+        "redis.allow_unsafe": allow_unsafe or None,
+        "logs.level": log_level,
+        "logs.format": log_format,
+    }
     served = make_app(app, mail=mail, flags=flags, more=more)
     if not served.served(queue):
         raise CommandError(f"{app} has no handler: register one with @app.handler(queue)", Exit.USAGE)

@@ -22,7 +22,10 @@ from redrive.core.message import check_queue
 from redrive.core.retry import PROFILES, RetryPolicy
 from redrive.core.settings import (
     FinishedSettings,
+    OfficeSettings,
     QueueSettings,
+    RedisSettings,
+    RetentionSettings,
     SmtpSettings,
     SubmitSettings,
     WorkerSettings,
@@ -31,7 +34,13 @@ from redrive.core.settings import (
 _LONGEST_S = 100 * 365 * 86_400.0
 _SHOWN_LENGTH = 80
 _SECRET = re.compile(r"([?&][^=&\s]{0,40}(?:pass|pwd|secret|token|key)[^=&\s]{0,40}=)[^&#\s]*", re.I)
-_DESCRIPTIONS: Mapping[Any, str] = {int: "a whole number", float: "a number", str: "a text", NoneType: "none"}
+_DESCRIPTIONS: Mapping[Any, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    NoneType: "none",
+}
 
 
 class LogLevel(StrEnum):
@@ -81,6 +90,9 @@ SECTIONS: Mapping[str, type] = {
     "retry": RetryPolicy,
     "worker": WorkerSettings,
     "finished": FinishedSettings,
+    "retention": RetentionSettings,
+    "office": OfficeSettings,
+    "redis": RedisSettings,
     "submit": SubmitSettings,
     "smtp": SmtpSettings,
     "logs": LogSettings,

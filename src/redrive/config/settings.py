@@ -18,7 +18,10 @@ from redrive.core.limits import Rate
 from redrive.core.retry import PROFILES, RetryPolicy
 from redrive.core.settings import (
     FinishedSettings,
+    OfficeSettings,
     QueueSettings,
+    RedisSettings,
+    RetentionSettings,
     SmtpSettings,
     SubmitSettings,
     WorkerSettings,
@@ -45,6 +48,9 @@ class Settings:
     retry: RetryPolicy = PROFILES[DEFAULT_PROFILE]
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     finished: FinishedSettings = field(default_factory=FinishedSettings)
+    retention: RetentionSettings = field(default_factory=RetentionSettings)
+    office: OfficeSettings = field(default_factory=OfficeSettings)
+    redis: RedisSettings = field(default_factory=RedisSettings)
     submit: SubmitSettings = field(default_factory=SubmitSettings)
     smtp: SmtpSettings = field(default_factory=SmtpSettings)
     logs: LogSettings = field(default_factory=LogSettings)

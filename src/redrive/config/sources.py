@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -27,6 +28,9 @@ from redrive.core.retry import PROFILES
 from redrive.core.settings import (
     FINISHED_IN_MEMORY,
     FinishedSettings,
+    OfficeSettings,
+    RedisSettings,
+    RetentionSettings,
     SmtpSettings,
     SubmitSettings,
     WorkerSettings,
@@ -34,6 +38,7 @@ from redrive.core.settings import (
 
 FILE = "redrive.toml"
 CONFIG_VARIABLE = "REDRIVE_CONFIG"
+ARCHIVE_FOLDER = "archive"
 _SQLITE = "sqlite:///"
 
 
@@ -136,6 +141,9 @@ def _assemble(given: Mapping[str, Given], folder: Path) -> Settings:
         retry=overlay(PROFILES[profile], layers["retry"], below),
         worker=overlay(WorkerSettings(), layers["worker"], {}),
         finished=overlay(_finished(store), layers["finished"], {}),
+        retention=_below(overlay(_retention(store), layers["retention"], {}), data),
+        office=overlay(OfficeSettings(), layers["office"], {}),
+        redis=overlay(RedisSettings(), layers["redis"], {}),
         submit=overlay(SubmitSettings(), layers["submit"], {}),
         smtp=overlay(SmtpSettings(), layers["smtp"], {}),
         logs=overlay(LogSettings(), layers["logs"], {}),
@@ -168,6 +176,20 @@ def _queues(given: Mapping[str, Given]) -> dict[str, tuple[Given, ...]]:
 def _finished(store: str) -> FinishedSettings:
     """What is finished is kept for less where it is kept in memory."""
     return FINISHED_IN_MEMORY if store.startswith(("redis:", "rediss:")) else FinishedSettings()
+
+
+def _retention(store: str) -> RetentionSettings:
+    """Dead letters leave for a folder beside a SQLite file; a shared store has none until one is named."""
+    file = store.removeprefix(_SQLITE)
+    beside = None if file == store or not file else str(Path(file).absolute().with_name(ARCHIVE_FOLDER))
+    return RetentionSettings(folder=beside)
+
+
+def _below(settings: RetentionSettings, data: Path) -> RetentionSettings:
+    """A relative folder lies in the data folder."""
+    if settings.folder is None:
+        return settings
+    return replace(settings, folder=str(data / Path(settings.folder).expanduser()))
 
 
 def _place(store: str, data: Path) -> str:

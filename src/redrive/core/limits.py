@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from redrive.core.errors import ConfigurationError
 
 _PERIODS = {"s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0}
+_UNITS = {1.0: "s", 60.0: "min", 3600.0: "h"}
 _RATE = re.compile(r"(\d{1,9}) ?/ ?([a-z]{1,6})", re.ASCII)
 
 
@@ -29,6 +30,10 @@ class Rate:
             raise ConfigurationError(
                 f"a rate is at least 1 in more than 0 seconds, not {self.count}/{self.period_s}s"
             )
+
+    def __str__(self) -> str:
+        """As it is written: `100/min`."""
+        return f"{self.count}/{_UNITS.get(self.period_s, f'{self.period_s:g} s')}"
 
     @classmethod
     def parse(cls, text: str) -> Rate:

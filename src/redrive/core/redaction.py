@@ -1,39 +1,139 @@
 """What must not reach a log, an error or a terminal: secrets, addresses, control sequences (S15, S23).
 
-Patterns are linear. Redaction is for text that people and machines read; what is stored stays whole. Known
-weakness: of a URL with an @ in its path, the host is masked too; it could be a part of a password.
+`redact` masks text, `mask` whole documents: by the names of their fields and by what values look like.
+Patterns are linear. Redaction is for what people and machines read; what is stored stays whole. Known
+weakness: a secret under a harmless name that looks like nothing in particular is not seen; of a URL with an @
+in its path, the host is masked too, since it could be a part of a password.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+MASKED = "***"
+_DEPTH = 64
+_ABOVE_CARDS = 10**19
 
 _URL = re.compile(r"://(\S+)")
 _MASKS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*+", re.S), MASKED),
     (re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,500}", re.I), r"\1 ***"),
+    (re.compile(r"\beyJ[A-Za-z0-9_.-]{20,4000}+"), MASKED),
+    (re.compile(r"\b(?:rdk|[srp]k_live|gh[opsu]|xox[abp])[_-][A-Za-z0-9_-]{16,200}+"), MASKED),
+    (re.compile(r"\bA[KS]IA[0-9A-Z]{16}\b"), MASKED),
     (
         re.compile(
-            r"\b(password|passwd|secret|token|api[_-]?key|authorization)(\s?[=:]\s?)[^\s,;&]{1,500}", re.I
+            r"\b(password|passwd|secret|token|api[_-]?key|authorization)"
+            r"([\"']?\s?[=:]\s?[\"']?)[^\s,;&\"']{1,500}",
+            re.I,
         ),
         r"\1\2***",
     ),
 )
 # The first branch steps over what the URL's mask has left.
 _ADDRESS = re.compile(r"(://\*\*\*@)|[^\s<>@,;:\"'()]{1,128}@(?=[A-Za-z0-9.-])")
+_CARD = re.compile(r"(?<![0-9.-])[2-6](?:[ -]?[0-9]){12,18}(?![0-9])", re.ASCII)
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+_NOT_LETTERS = re.compile(r"[^a-z0-9]+", re.ASCII)
+_SECRET_WORDS = (
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "apikey",
+    "accesskey",
+    "privatekey",
+    "authorization",
+    "credential",
+    "cookie",
+    "cardnumber",
+    "creditcard",
+    "securitycode",
+)
+_SECRET_NAMES = frozenset(
+    ("pwd", "pass", "pin", "otp", "auth", "card", "pan", "cvv", "cvc", "cvv2", "ssn", "iban", "jwt", "sid")
+)
 
 
 def redact(text: str) -> str:
-    """The text with passwords, keys and the local parts of addresses masked."""
+    """The text with passwords, keys, card numbers and the local parts of addresses masked."""
     text = _URL.sub(_mask_url, text)
     for pattern, replacement in _MASKS:
         text = pattern.sub(replacement, text)
-    return _ADDRESS.sub(lambda found: found[1] or "***@", text)
+    text = _ADDRESS.sub(lambda found: found[1] or "***@", text)
+    return _CARD.sub(_mask_card, text)
 
 
 def printable(text: str) -> str:
     """The text without control and ANSI sequences, safe on a terminal."""
     return _CONTROL.sub("", text)
+
+
+def mask(document: Any, names: Iterable[str] = ()) -> Any:
+    """The document with secret fields masked whole and all text redacted; the given one stays as it is.
+
+    `names` are further fields to mask, however they are written: `tax_id` is also `taxId`.
+    """
+    own = frozenset(map(_plain_name, names)) - {""}
+
+    def is_secret(name: str) -> bool:
+        plain = _plain_name(name)
+        return plain in own or plain in _SECRET_NAMES or any(word in plain for word in _SECRET_WORDS)
+
+    return _mask(document, is_secret, 0)
+
+
+def _mask(value: Any, is_secret: Callable[[str], bool], depth: int) -> Any:
+    if depth > _DEPTH:
+        return MASKED
+    match value:
+        case str():
+            return redact(value)
+        case bool() | None:
+            return value
+        case int():
+            return MASKED if 0 < value < _ABOVE_CARDS and is_card(str(value)) else value
+        case Mapping():
+            return _mask_fields(value, is_secret, depth)
+        case list() | tuple():
+            return [_mask(one, is_secret, depth + 1) for one in value]
+    return value
+
+
+def _mask_fields(fields: Mapping[str, Any], is_secret: Callable[[str], bool], depth: int) -> dict[str, Any]:
+    """A name may hold an address itself; names that look alike afterwards are told apart by a number."""
+    masked: dict[str, Any] = {}
+    for name, value in fields.items():
+        shown = plain = redact(name)
+        while shown in masked:
+            shown = f"{plain} ({len(masked) + 1})"
+        hidden = value is not None and is_secret(name)
+        masked[shown] = MASKED if hidden else _mask(value, is_secret, depth + 1)
+    return masked
+
+
+def is_card(digits: str) -> bool:
+    """Whether digits could be the number of a payment card: its length, its issuer and its check digit."""
+    if not (digits.isascii() and digits.isdigit() and 13 <= len(digits) <= 19 and digits[0] in "23456"):
+        return False
+    total = 0
+    for place, digit in enumerate(map(int, reversed(digits))):
+        doubled = digit * 2 if place % 2 else digit
+        total += doubled - 9 if doubled > 9 else doubled
+    return total % 10 == 0
+
+
+def _mask_card(found: re.Match[str]) -> str:
+    digits = found[0].replace(" ", "").replace("-", "")
+    return f"***{digits[-4:]}" if is_card(digits) else found[0]
+
+
+def _plain_name(name: str) -> str:
+    return _NOT_LETTERS.sub("", name.lower())
 
 
 def _mask_url(found: re.Match[str]) -> str:

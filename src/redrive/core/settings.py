@@ -66,6 +66,52 @@ FINISHED_IN_MEMORY = FinishedSettings(keep=10_000, dedupe_s=3_600.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionSettings:
+    """How long dead letters stay, how many of a queue, and the folder that they leave for (R9).
+
+    Without a folder nothing leaves. None is no limit.
+    """
+
+    keep_s: float | None = 7 * 86_400.0
+    keep: int | None = 10_000
+    folder: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "keep_s", "keep")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedisSettings:
+    """What a Redis store asks of its server; a `watermark` of None refuses nothing early."""
+
+    allow_unsafe: bool = False
+    wait_replicas: int = 0
+    watermark: float | None = 0.9
+
+    def __post_init__(self) -> None:
+        if self.wait_replicas < 0:
+            raise ConfigurationError(f"wait_replicas is {self.wait_replicas}: 0 or more")
+        if self.watermark is not None and not 0 < self.watermark <= 1:
+            raise ConfigurationError(f"watermark is {self.watermark}: a share of maxmemory, above 0 up to 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfficeSettings:
+    """What people may do with dead letters; `automatic_s` is the cool-down of the automatic re-drive.
+
+    `masked` lists payload fields that are masked besides the usual ones, separated by commas.
+    """
+
+    budget: int = 100_000
+    edit: bool = False
+    automatic_s: float | None = None
+    masked: str = ""
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "budget", "automatic_s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitSettings:
     """What a submitter may send."""
 

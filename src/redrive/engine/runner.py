@@ -47,6 +47,13 @@ class Runner:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
+    async def end(self, patience_s: float) -> None:
+        """Ask every loop to end after its step; what takes longer than `patience_s` ends where it stands."""
+        self.halt()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=patience_s)
+        await self.cancel()
+
     async def cancel(self) -> None:
         """End every loop where it stands: for steps that only listen."""
         for task in self._tasks:

@@ -59,6 +59,7 @@ class Station:
         self._stopping = False
         self._average_s = 1.0
         self._suspects_after_s: float | None = None
+        self._unanswered: dict[bool, str] = {}
         self.idle: Callable[[bool], None] = lambda _: None
         capacity.on_free(self._start)
 
@@ -121,13 +122,14 @@ class Station:
         self._want()
 
     async def _claim(self, limit: int, *, alone: bool) -> Claimed:
+        """A claim that got no answer is asked again under its token, so that nothing it took lapses (P4)."""
         with self._capacity.claiming():
             self._settler.hurry()
             await asyncio.sleep(0)
             claimed = await self._source.claim(
                 Claim(
                     queue=self.served.queue,
-                    token=new_token(),
+                    token=self._unanswered.setdefault(alone, new_token()),
                     limit=limit,
                     lease_s=self._settings.lease_s,
                     max_bytes=self._settings.batch_bytes,
@@ -136,6 +138,7 @@ class Station:
                     alone=alone,
                 )
             )
+            del self._unanswered[alone]
             if claimed.deliveries:
                 self._receive(claimed.deliveries)
         return claimed

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from redrive.core.message import Delivery
 from redrive.core.ports import PAGE, WORKER_RECORDS, Cleanup, Document, Store
 from redrive.core.retry import RetryPolicy
-from redrive.core.settings import FinishedSettings
+from redrive.core.settings import FinishedSettings, RetentionSettings
 from redrive.engine.failures import lapsed
 from redrive.engine.ids import new_token
 from redrive.engine.settling import apply, rule
@@ -33,27 +33,39 @@ class Upkeep:
         telemetry: Telemetry,
         policy: Callable[[str], RetryPolicy],
         finished: FinishedSettings,
+        retention: RetentionSettings,
         lease_s: float,
     ) -> None:
         self._store = store
         self._telemetry = telemetry
         self._policy = policy
         self._finished = finished
+        self._retention = retention
         self._lease_s = lease_s
+        self._unanswered: dict[str, str] = {}
 
     async def reclaim(self) -> float:
-        """Take over what nobody holds any more, of every queue, and settle it."""
+        """Take over what nobody holds any more, of every queue, and settle it.
+
+        What was taken over and not settled is asked for again under its token, not left to lapse (P4).
+        """
         more = False
         for queue in await self._store.queue_names():
-            taken = await self._store.reclaim(queue, new_token(), self._lease_s, PAGE)
+            token = self._unanswered.setdefault(queue, new_token())
+            taken = await self._store.reclaim(queue, token, self._lease_s, PAGE)
             await self._settle(taken)
+            del self._unanswered[queue]
             more = more or len(taken) == PAGE
         return 0.0 if more else _RECLAIM_S
 
     async def cleanup(self) -> float:
-        """Remove finished records that have passed their age or number."""
-        before_at = self._store.now() - round(self._finished.keep_s * 1000)
-        count = await self._store.cleanup(Cleanup(before_at, self._finished.keep))
+        """Remove finished records that have passed their age or number, and what was discarded long ago."""
+        now, keep_s = self._store.now(), self._retention.keep_s
+        finished_before_at = now - round(self._finished.keep_s * 1000)
+        discarded_before_at = 0 if keep_s is None else now - round(keep_s * 1000)
+        count = await self._store.cleanup(
+            Cleanup(finished_before_at, self._finished.keep, discarded_before_at=discarded_before_at)
+        )
         if count:
             self._telemetry.emit(CleanedUp(count))
         return 0.05 if count >= PAGE else _CLEANUP_S

@@ -17,7 +17,7 @@ from contextlib import suppress
 from redrive.core.errors import ConfigurationError, StoreError
 from redrive.core.ports import Store
 from redrive.core.retry import RetryPolicy
-from redrive.core.settings import FinishedSettings, WorkerSettings
+from redrive.core.settings import FinishedSettings, RetentionSettings, WorkerSettings
 from redrive.engine.capacity import Capacity
 from redrive.engine.execution import Executor
 from redrive.engine.handlers import Served
@@ -42,6 +42,7 @@ class Worker:
         finished: FinishedSettings,
         *,
         policy: Callable[[str], RetryPolicy],
+        retention: RetentionSettings = RetentionSettings(),  # noqa: B008 - immutable
         on_stuck: Callable[[], None] = lambda: None,
     ) -> None:
         if not served:
@@ -62,7 +63,7 @@ class Worker:
         )
         self._settler = Settler(store, telemetry, self._keeper, self._capacity, self._outstanding)
         self._stations = [self._station(one) for one in served]
-        self._upkeep = Upkeep(store, telemetry, policy, finished, settings.lease_s)
+        self._upkeep = Upkeep(store, telemetry, policy, finished, retention, settings.lease_s)
         self._announcement = Announcement(store, self.name, self.queues)
         self._stop = asyncio.Event()
         self._idle = asyncio.Event()

@@ -1,7 +1,8 @@
 """Who did what: an intent row before each action and an outcome row after it, under one action id (I12).
 
-The rows go to the store's journal and are only ever added. An action that ends in an error has an
-outcome row that says so; one whose process died has an intent row and no outcome.
+The rows go to the store's journal, are only ever added, and are chained (`office.chain`). An action that ends
+in an error has an outcome row that says so; one whose process died has an intent row and no outcome. An
+operation is one action: its id is the action's, and whichever process ends it writes the outcome, once.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from redrive.core.ports import Journal
+from redrive.core.ports import JournalRow, Store
+from redrive.office.chain import AUDIT, Head, add, add_once, journal
 
-AUDIT = "audit"
+__all__ = ["AUDIT", "Action", "Actor", "Query", "action", "add_intent", "add_later", "interrupted", "read"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +35,74 @@ class Action:
     result: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Which rows: of one actor, verb or action, from an instant on; what is None does not matter."""
+
+    actor: str | None = None
+    verb: str | None = None
+    action: str | None = None
+    since_at: int | None = None
+
+    def wants(self, row: JournalRow) -> bool:
+        document = row.document
+        named = {"actor": self.actor, "verb": self.verb, "action": self.action}
+        return all(value is None or document.get(name) == value for name, value in named.items()) and (
+            self.since_at is None or instant_of(row) >= self.since_at
+        )
+
+
 @asynccontextmanager
-async def action(
-    journal: Journal, actor: Actor, verb: str, subject: Mapping[str, Any]
-) -> AsyncIterator[Action]:
+async def action(store: Store, actor: Actor, verb: str, subject: Mapping[str, Any]) -> AsyncIterator[Action]:
     """Write the intent, let the caller act, write the outcome."""
     current = Action(uuid4().hex)
-    head = {"action": current.id, "actor": actor.name, "origin": actor.origin, "verb": verb}
-    await journal.write_journal(AUDIT, head | {"row": "intent", "subject": dict(subject)})
+    await add_intent(store, current.id, actor, verb, subject)
+    head = _lead(current.id, actor, verb) | {"row": "outcome"}
     try:
         yield current
     except BaseException as error:
-        failed = {"row": "outcome", "ok": False, "error": type(error).__name__, "result": current.result}
-        await journal.write_journal(AUDIT, head | failed)
+        await add(store, head | {"ok": False, "error": type(error).__name__, "result": current.result})
         raise
-    await journal.write_journal(AUDIT, head | {"row": "outcome", "ok": True, "result": current.result})
+    await add(store, head | {"ok": True, "result": current.result})
+
+
+async def add_intent(
+    store: Store, action_id: str, actor: Actor, verb: str, subject: Mapping[str, Any]
+) -> Head:
+    """The row before an action."""
+    return await add(store, _lead(action_id, actor, verb) | {"row": "intent", "subject": dict(subject)})
+
+
+async def add_later(
+    store: Store, after: int, action_id: str, actor: Actor, verb: str, more: Mapping[str, Any]
+) -> Head:
+    """A later row of an action that several processes may carry on: written once after a position."""
+    return await add_once(store, after, _lead(action_id, actor, verb) | dict(more))
+
+
+async def read(store: Store, query: Query, *, after: int = 0) -> AsyncIterator[JournalRow]:
+    """The rows that a query wants, in order."""
+    async for row in journal(store, after=after):
+        if query.wants(row):
+            yield row
+
+
+async def interrupted(store: Store) -> list[JournalRow]:
+    """The intent rows without an outcome: of actions that are under way, or whose process died."""
+    waiting: dict[str, JournalRow] = {}
+    async for row in journal(store):
+        action_id = str(row.document.get("action"))
+        if row.document.get("row") == "intent":
+            waiting[action_id] = row
+        elif row.document.get("row") == "outcome":
+            waiting.pop(action_id, None)
+    return list(waiting.values())
+
+
+def instant_of(row: JournalRow) -> int:
+    """When a row was written, as its hash covers it; the store's word where there is no hash."""
+    return int(row.document.get("at", row.at))
+
+
+def _lead(action_id: str, actor: Actor, verb: str) -> dict[str, Any]:
+    return {"action": action_id, "actor": actor.name, "origin": actor.origin, "verb": verb}

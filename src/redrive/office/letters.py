@@ -1,25 +1,23 @@
-"""Dead letters: find them, bring them back, discard them; one, some or all (R12).
+"""Dead letters for people: pages of them, and the short way to re-drive or discard some (R12).
 
-`all` means the letters that were dead when the verb began: one that dies again meanwhile is left
-alone. Letters whose own short time to live has passed (a one-time code) are skipped unless asked for.
-Known weakness until operations exist: a re-drive of many is not resumed by itself after a crash; what
-it had moved stays moved, and running it again moves the rest.
+Bulk verbs are operations (`office.operations`): here they are started and conducted to their end in one call,
+for callers that want no canary and no rate.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from redrive.core.letters import Account, DeadLetter, LetterKey
-from redrive.core.lifecycle import Move, State
-from redrive.core.ports import PAGE, Store
-from redrive.core.retry import RetryPolicy
-from redrive.office.audit import Actor, action
+from redrive.core.letters import Account, DeadLetter
+from redrive.core.ports import Store
+from redrive.core.settings import OfficeSettings
+from redrive.office import operations as bulk
+from redrive.office.audit import Actor
+from redrive.office.index import Index
+from redrive.office.operations.finding import Policy
 
-Policy = Callable[[str], RetryPolicy]
 Progress = Callable[[int], None]
-_Move = Callable[[str, Sequence[str]], Awaitable[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +42,11 @@ class Tally:
 class Letters:
     """The verbs on dead letters, for one actor."""
 
-    def __init__(self, store: Store, actor: Actor, policy: Policy) -> None:
+    def __init__(
+        self, store: Store, actor: Actor, policy: Policy, settings: OfficeSettings | None = None
+    ) -> None:
         self._store = store
-        self._actor = actor
-        self._policy = policy
+        self._operations = bulk.Operations(store, actor, Index(store), policy, settings or OfficeSettings())
 
     async def page(
         self, queue: str | None, after: str | None, limit: int
@@ -58,90 +57,24 @@ class Letters:
 
     async def preview(self, selection: Selection, *, stale: bool = False) -> Tally:
         """What a re-drive would do; changes nothing."""
-        tally = Tally()
-        async for letters in self._pages(selection, tally):
-            kept = self._fresh(letters, stale, tally)
-            tally.moved += len(kept)
-        return tally
+        found = await self._operations.preview(_order(bulk.Kind.REDRIVE, selection, stale))
+        return Tally(found.count, found.gone, found.expired, found.missing)
 
     async def redrive(
         self, selection: Selection, *, stale: bool = False, progress: Progress = lambda _: None
     ) -> Tally:
         """Bring letters back to waiting."""
-
-        async def move(queue: str, ids: Sequence[str]) -> int:
-            return len(
-                await self._store.redrive(queue, [LetterKey(one) for one in ids], actor=self._actor.name)
-            )
-
-        return await self._move("redrive", selection, move, stale, progress)
+        return await self._run(_order(bulk.Kind.REDRIVE, selection, stale), progress)
 
     async def discard(self, selection: Selection, *, progress: Progress = lambda _: None) -> Tally:
         """Remove letters from the queue of the dead; their content is kept, their dedupe keys are freed."""
+        return await self._run(_order(bulk.Kind.DISCARD, selection, True), progress)
 
-        async def move(queue: str, ids: Sequence[str]) -> int:
-            return len(
-                await self._store.remove(
-                    queue, [LetterKey(one) for one in ids], Move.DISCARD, actor=self._actor.name
-                )
-            )
-
-        return await self._move("discard", selection, move, True, progress)
-
-    async def _move(
-        self, verb: str, selection: Selection, move: _Move, stale: bool, progress: Progress
-    ) -> Tally:
-        subject = {"ids": list(selection.ids), "queue": selection.queue, "limit": selection.limit}
-        tally = Tally()
-        async with action(self._store, self._actor, verb, subject) as current:
-            async for letters in self._pages(selection, tally):
-                kept = self._fresh(letters, stale, tally)
-                for queue, ids in _by_queue(kept).items():
-                    moved = await move(queue, ids)
-                    tally.moved += moved
-                    tally.skipped += len(ids) - moved
-                progress(tally.moved + tally.skipped + tally.stale)
-                current.result.update(asdict(tally))
-        return tally
-
-    def _fresh(self, letters: Sequence[DeadLetter], stale: bool, tally: Tally) -> list[DeadLetter]:
-        now = self._store.now()
-        kept = [letter for letter in letters if stale or not self._is_stale(letter, now)]
-        tally.stale += len(letters) - len(kept)
-        return kept
-
-    def _is_stale(self, letter: DeadLetter, now: int) -> bool:
-        message = letter.message
-        own = message.ttl_s < self._policy(message.queue).ttl_s
-        return own and message.enqueued_at + message.ttl_s * 1000 < now
-
-    async def _pages(self, selection: Selection, tally: Tally) -> AsyncIterator[list[DeadLetter]]:
-        if selection.ids:
-            yield await self._named(selection.ids, tally)
-            return
-        before_at, cursor = self._store.now(), None
-        left = selection.limit
-        while left is None or left > 0:
-            size = PAGE if left is None else min(PAGE, left)
-            page = await self._store.letters(selection.queue, after=cursor, limit=size)
-            letters = [letter for letter in page.letters if letter.died_at <= before_at]
-            yield letters
-            cursor = page.cursor
-            left = None if left is None else left - len(letters)
-            if cursor is None or len(letters) < len(page.letters):
-                return
-
-    async def _named(self, ids: Sequence[str], tally: Tally) -> list[DeadLetter]:
-        found = []
-        for message_id in dict.fromkeys(ids):
-            account = await self._store.get(message_id)
-            if account is None:
-                tally.missing += 1
-            elif account.state is not State.DEAD or account.reason is None:
-                tally.skipped += 1
-            else:
-                found.append(as_letter(account))
-        return found
+    async def _run(self, order: bulk.Order, progress: Progress) -> Tally:
+        started = await self._operations.start(order)
+        seen = await self._operations.wait(started.id, progress=lambda now: progress(now.handled))
+        frozen = seen.operation.frozen
+        return Tally(seen.moved, seen.skipped + frozen.gone, frozen.expired, frozen.missing)
 
 
 def as_letter(account: Account) -> DeadLetter:
@@ -161,8 +94,8 @@ def as_letter(account: Account) -> DeadLetter:
     )
 
 
-def _by_queue(letters: Sequence[DeadLetter]) -> dict[str, list[str]]:
-    queues: dict[str, list[str]] = {}
-    for letter in letters:
-        queues.setdefault(letter.message.queue, []).append(letter.message.id)
-    return queues
+def _order(kind: bulk.Kind, selection: Selection, stale: bool) -> bulk.Order:
+    if selection.ids:
+        return bulk.Order(kind, bulk.Selection(ids=selection.ids), expired=stale)
+    text = "" if selection.queue is None else f"queue:{selection.queue}"
+    return bulk.Order(kind, bulk.Selection(filter=text, limit=selection.limit), expired=stale)

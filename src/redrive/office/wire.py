@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,9 +28,17 @@ def instant(at: int | None) -> str | None:
 def payload(body: bytes) -> Any:
     """The body as JSON where it is JSON; otherwise its bytes in base64 under one key."""
     try:
-        return json.loads(body)
+        return json.loads(body, parse_constant=_float, parse_float=_float)
     except (ValueError, RecursionError):
         return {"base64": base64.b64encode(body).decode("ascii")}
+
+
+def _float(text: str) -> float:
+    """A number that JSON can write again: a body with NaN, or with one that is too large, is not JSON."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not a number of JSON")
+    return number
 
 
 def letter_document(letter: DeadLetter) -> dict[str, Any]:
@@ -43,7 +52,7 @@ def letter_document(letter: DeadLetter) -> dict[str, Any]:
         "queue": message.queue,
         "reason": letter.reason.value,
         "originalData": payload(message.body),
-        "failedAttempts": _failed_attempts(letter),
+        "failedAttempts": failed_attempts(letter),
         "lastFailureReason": last.reason if last else letter.reason.value,
         "lastFailureCode": last.code if last else None,
         "lastFailureTimestamp": instant(last.at if last else letter.died_at),
@@ -122,6 +131,9 @@ def lane_document(lane: Lane) -> dict[str, Any]:
         "dead": lane.dead,
         "weight": lane.weight,
         "cap": lane.cap,
+        "rate": None if lane.rate is None else str(lane.rate),
+        "heldReason": lane.held_reason,
+        "probeAt": instant(lane.probe_at),
     }
 
 
@@ -150,7 +162,7 @@ def redrive_document(redriven: Redriven) -> dict[str, Any]:
     }
 
 
-def _failed_attempts(letter: DeadLetter) -> int:
-    """Attempts restart at zero with each re-drive."""
+def failed_attempts(letter: DeadLetter) -> int:
+    """How many attempts failed since the last re-drive."""
     since_at = letter.redrives[-1].at if letter.redrives else 0
     return sum(failure.kind in _COUNTED and failure.at >= since_at for failure in letter.failures)

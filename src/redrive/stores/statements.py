@@ -1,8 +1,7 @@
 """Where statements come from: SQL in `sql/<dialect>/<file>.sql`, Lua in `lua/<name>.lua`.
 
-An SQL file is a head of comments, then sections that each begin with `-- name: verb_of_it`; lines of
-comment are left out of what is handed to the engine, so they may stand before or inside a section.
-This module never puts text together with values; those are bound by whoever runs the statement.
+An SQL file is cut into its sections by `core.statements`. This module never puts text together with values;
+those are bound by whoever runs the statement.
 """
 
 from __future__ import annotations
@@ -11,20 +10,16 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from types import MappingProxyType
 
-_SECTION = re.compile(r"^-- name: *([a-z_]+) *$", re.MULTILINE)
+from redrive.core.statements import sections
+
 _MIGRATION = re.compile(r"^(\d{4})_[a-z_]+\.sql$")
 
 
 @cache
 def load_sql(dialect: str, file: str) -> Mapping[str, str]:
     """The named statements of `sql/<dialect>/<file>.sql`."""
-    parts = _SECTION.split(_read("sql", dialect, f"{file}.sql"))
-    sections = {name: _without_comments(text) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
-    if 2 * len(sections) + 1 != len(parts):
-        raise ValueError(f"sql/{dialect}/{file}.sql names a section twice: give each its own name")
-    return MappingProxyType(sections)
+    return sections(_read("sql", dialect, f"{file}.sql"), f"sql/{dialect}/{file}.sql")
 
 
 @cache
@@ -42,10 +37,6 @@ def load_migrations(dialect: str) -> tuple[str, ...]:
 def load_lua(name: str) -> str:
     """The whole script `lua/<name>.lua`."""
     return _read("lua", f"{name}.lua")
-
-
-def _without_comments(text: str) -> str:
-    return "\n".join(line for line in text.splitlines() if line and not line.startswith("--"))
 
 
 def _read(*path: str) -> str:

@@ -143,6 +143,23 @@ class CleanedUp:
     count: int
 
 
+@dataclass(frozen=True, slots=True)
+class LettersArchived:
+    """Dead letters of a queue left for age or number, to an archive."""
+
+    queue: str
+    count: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionFailed:
+    """Dead letters of a queue should have left and stayed, because no archive could be written."""
+
+    queue: str
+    error: str
+
+
 Event = (
     Completed
     | RetryScheduled
@@ -160,6 +177,8 @@ Event = (
     | WorkerStarted
     | WorkerStopped
     | CleanedUp
+    | LettersArchived
+    | RetentionFailed
 )
 Sink = Callable[[Event], None]
 

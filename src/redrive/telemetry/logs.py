@@ -46,6 +46,8 @@ _LEVELS: Mapping[type, int] = {
     events.WorkerStarted: logging.INFO,
     events.WorkerStopped: logging.INFO,
     events.CleanedUp: logging.DEBUG,
+    events.LettersArchived: logging.WARNING,
+    events.RetentionFailed: logging.ERROR,
 }
 
 
@@ -82,7 +84,9 @@ def _describe_process(
     | events.LoopFailed
     | events.WorkerStarted
     | events.WorkerStopped
-    | events.CleanedUp,
+    | events.CleanedUp
+    | events.LettersArchived
+    | events.RetentionFailed,
 ) -> tuple[str, dict[str, Any]]:
     match event:
         case events.LeaseLost():
@@ -101,8 +105,22 @@ def _describe_process(
             return "Worker started", started | {"durabilityClass": event.durability}
         case events.WorkerStopped():
             return "Worker stopped", {"worker": event.worker, "released": event.released}
+        case _:
+            return _describe_keeping(event)
+
+
+def _describe_keeping(
+    event: events.CleanedUp | events.LettersArchived | events.RetentionFailed,
+) -> tuple[str, dict[str, Any]]:
+    match event:
         case events.CleanedUp():
             return "Finished records cleaned up", {"count": event.count}
+        case events.LettersArchived():
+            archived = {"queue": event.queue, "count": event.count, "file": event.path}
+            return "Dead letters left for an archive", archived
+        case events.RetentionFailed():
+            failed = {"queue": event.queue, "error": redact(event.error), "alert": True}
+            return "Dead letters should leave and cannot", failed
     assert_never(event)
 
 

@@ -1,37 +1,53 @@
-"""The Redis store: every port of core.ports on one server, a queue's keys in one slot.
+"""The Redis store: every port of core.ports on one server or cluster, a queue's keys in one slot.
 
-Each verb is one Lua script in stores/lua, atomic on its queue. In the small: no cluster client, no memory
-watermark, no tuning. Known weakness: ids are unique within a queue, not across queues.
+Each verb is one Lua script in stores/lua, atomic on its queue. A server that may lose what was accepted
+without any fault is refused unless the settings allow it (P39). Known weakness: ids are unique within a
+queue, not across queues.
 """
 
 from __future__ import annotations
 
-from redrive.core.errors import StoreError, StoreUnavailable
-from redrive.core.ports import Description, Store
-from redrive.core.settings import FinishedSettings
+from dataclasses import replace
+
+from redrive.core.errors import MissingExtra
+from redrive.core.ports import Capacity, Description, Finding, Store
+from redrive.core.settings import FinishedSettings, RedisSettings
+
+try:
+    import redis  # noqa: F401 - said here once, so that the rooms below may import it plainly
+except ImportError as error:
+    raise MissingExtra("redis://", "redis") from error
+
 from redrive.stores.redis.client import Client, whole_call
-from redrive.stores.redis.durability import judge
+from redrive.stores.redis.durability import judge_all, refuse_unsafe
 from redrive.stores.redis.errors import mask_url
+from redrive.stores.redis.examination import examine_node
 from redrive.stores.redis.lanes import RedisLanes
 from redrive.stores.redis.ledger import RedisLedger
 from redrive.stores.redis.outbox import RedisOutbox
 from redrive.stores.redis.records import RedisJournal, RedisRecords
+from redrive.stores.redis.server import Facts, read_facts
 from redrive.stores.redis.source import RedisSource
 from redrive.stores.redis.upkeep import RedisUpkeep
+from redrive.stores.redis.usage import measure
 
 __all__ = ["RedisStore"]
-
-_SETTINGS = ("appendonly", "appendfsync", "maxmemory", "maxmemory-policy")
 
 
 class RedisStore(RedisOutbox, RedisSource, RedisUpkeep, RedisLedger, RedisLanes, RedisRecords, RedisJournal):
     """core.ports.Store on a Redis 7 server; `prefix` keeps environments apart."""
 
     def __init__(
-        self, url: str, *, prefix: str = "redrive", finished: FinishedSettings | None = None
+        self,
+        url: str,
+        *,
+        prefix: str = "redrive",
+        finished: FinishedSettings | None = None,
+        settings: RedisSettings | None = None,
+        cluster: bool | None = None,
     ) -> None:
         self._finished = finished or FinishedSettings()
-        self._client = Client(url, prefix)
+        self._client = Client(url, prefix, settings, cluster=cluster)
 
     @property
     def skew_ms(self) -> int:
@@ -42,28 +58,45 @@ class RedisStore(RedisOutbox, RedisSource, RedisUpkeep, RedisLedger, RedisLanes,
         self._client.skew_ms = skew_ms
 
     async def open(self) -> None:
-        await self._client.open()
+        await self._client.open(None if self._client.settings.allow_unsafe else self._refuse_unsafe)
 
     async def close(self) -> None:
         await self._client.close()
 
     def twin(self) -> Store:
-        twin = RedisStore(self._client.url, prefix=self._client.prefix, finished=self._finished)
+        client = self._client
+        twin = RedisStore(
+            client.url,
+            prefix=client.prefix,
+            finished=self._finished,
+            settings=client.settings,
+            cluster=client.cluster,
+        )
         twin.skew_ms = self.skew_ms
         return twin
 
     @whole_call
     async def describe(self) -> Description:
-        durability, meaning = judge(await self._read_settings())
+        durability, meaning = judge_all(await self._read_facts())
         return Description(mask_url(self._client.url), durability, meaning)
 
-    async def _read_settings(self) -> dict[str, str]:
-        settings: dict[str, str] = {}
-        try:
-            for name in _SETTINGS:
-                settings |= await self._client.read_setting(name)
-        except StoreUnavailable:
-            raise
-        except StoreError:
-            return {}
-        return settings
+    @whole_call
+    async def capacity(self) -> Capacity:
+        return await measure(self._client, await self._read_facts())
+
+    @whole_call
+    async def examine(self) -> list[Finding]:
+        nodes = await self._client.each_node(examine_node)
+        if len(nodes) == 1:
+            return list(nodes[0][1])
+        return [
+            replace(finding, subject=f"{finding.subject} of {node.address}")
+            for node, findings in nodes
+            for finding in findings
+        ]
+
+    async def _refuse_unsafe(self) -> None:
+        refuse_unsafe(await self._read_facts())
+
+    async def _read_facts(self) -> list[Facts]:
+        return [facts for _, facts in await self._client.each_node(read_facts)]

@@ -1,8 +1,8 @@
-"""The connections to one server: runs scripts, knows the keys, keeps the clock, translates errors.
+"""What the ports work through: runs scripts, knows the keys, keeps the clock, translates errors.
 
-The driver never repeats a command by itself (P4); ours are idempotent and their callers repeat them. A
-connection whose command was cancelled is closed by the driver, so that no late reply answers the next
-command (P5). Blocking reads have connections of their own, without a read timeout.
+A call that the server did not answer fails at once with StoreUnavailable and is repeated by its caller, with
+growing pauses, under the same ids; the next call connects anew. Redirections of a cluster are followed here,
+because a redirected command was not run.
 """
 
 from __future__ import annotations
@@ -10,33 +10,41 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from redrive.core.errors import ConfigurationError, MissingExtra, StoreError, StoreUnavailable
+from redis.exceptions import (
+    AskError,
+    ClusterDownError,
+    MovedError,
+    NoScriptError,
+    ReadOnlyError,
+    RedisError,
+    TryAgainError,
+)
+from redis.exceptions import ConnectionError as LostConnection
+from redis.exceptions import TimeoutError as NoAnswer
 
-try:
-    from redis.asyncio import BlockingConnectionPool, Redis
-    from redis.asyncio.retry import Retry
-    from redis.backoff import NoBackoff
-    from redis.exceptions import NoScriptError, RedisError
-except ImportError as error:
-    raise MissingExtra("redis://", "redis") from error
-
-from redrive.stores.redis.errors import mask_url, translate
+from redrive.core.errors import ConfigurationError, StoreError, StoreUnavailable
+from redrive.core.settings import RedisSettings
+from redrive.stores.redis.cluster import Nodes
+from redrive.stores.redis.connections import COMMAND_TIMEOUT_S, Node, run_together
+from redrive.stores.redis.errors import translate
+from redrive.stores.redis.memory import Watermark
 from redrive.stores.redis.scripts import load_script
 
 FORMAT = 2
-COMMAND_TIMEOUT_S = 30.0
-CONNECT_TIMEOUT_S = 5.0
 HINT_GRACE_S = 5.0
 CLOCK_SET_MS = 5_000
-CONNECTIONS = 16
-BLOCKING_CONNECTIONS = 64
+REPLICAS_TIMEOUT_MS = round(COMMAND_TIMEOUT_S * 500)
 
 _PREFIX = re.compile(r"[A-Za-z0-9._:-]{1,64}", re.ASCII)
+_ACCEPTING = frozenset({"append", "bury"})
+_REDIRECTIONS = 5
+_TRY_AGAIN_S = 0.05
+_FAILED_OVER = (LostConnection, NoAnswer, ClusterDownError, ReadOnlyError)
 
 Argument = str | int | bytes
 P = ParamSpec("P")
@@ -46,27 +54,33 @@ T = TypeVar("T")
 class Client:
     """One address and prefix; opened once, used from one event loop, closed once."""
 
-    def __init__(self, url: str, prefix: str) -> None:
+    def __init__(
+        self, url: str, prefix: str, settings: RedisSettings | None = None, *, cluster: bool | None = None
+    ) -> None:
         if not _PREFIX.fullmatch(prefix):
             raise ConfigurationError(f"prefix {prefix!r} is not a name: use 1-64 of A-Z a-z 0-9 . _ : -")
         self.url, self.prefix, self.skew_ms = url, prefix, 0
+        self.settings, self.cluster = settings or RedisSettings(), cluster
+        self.nodes = Nodes(url, cluster)
+        self._watermark = Watermark(self.settings.watermark)
         self._offset_ms = time.time_ns() // 1_000_000 - _monotonic_ms()
-        self._commands: Redis | None = None
-        self._blocking: Redis | None = None
-        self._closing = False
+        self._opened = self._closing = False
         self._under_way = self._whole_calls = 0
         self._idle = asyncio.Event()
         self._waits: set[asyncio.Timeout] = set()
         self._queues: set[str] = set()
 
-    async def open(self) -> None:
-        """Connect and check that the data is of a format known here."""
-        if self._commands is not None:
+    async def open(self, check: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Connect, let `check` refuse the server, and look whether the data is of a format known here."""
+        if self._opened:
             raise StoreError("the store is open already: open it once, or take a twin")
-        self._closing = False
-        self._commands = _connect(self.url, COMMAND_TIMEOUT_S, CONNECTIONS)
-        self._blocking = _connect(self.url, None, BLOCKING_CONNECTIONS)
+        self.nodes.connect()
+        self._opened, self._closing = True, False
         try:
+            with self._translated():
+                await self.nodes.greet()
+            if check is not None:
+                await check()
             await self._check_format()
             seconds, micros = await self.command("TIME")
             self._offset_ms = int(seconds) * 1000 + int(micros) // 1000 - _monotonic_ms()
@@ -83,10 +97,8 @@ class Client:
         while self._under_way:
             self._idle.clear()
             await self._idle.wait()
-        for client in (self._commands, self._blocking):
-            if client is not None:
-                await client.aclose()
-        self._commands = self._blocking = None
+        await self.nodes.close()
+        self._opened = False
 
     @contextmanager
     def whole_call(self) -> Iterator[None]:
@@ -134,23 +146,30 @@ class Client:
 
     async def run(self, verb: str, root: str, *arguments: Argument) -> Any:
         """Run a verb's script on the keys below `root`; a server that does not know it is told it (P44)."""
-        script = load_script(verb)
-        async with self._call(self._commands) as client:
+        script, accepts = load_script(verb), verb in _ACCEPTING
+        tail = (1, root, self.skew_ms, *arguments)
+        with self._call():
+            if accepts:
+                await self._watermark.check(await self.nodes.find(root))
             try:
-                return await client.evalsha(script.sha, 1, root, self.skew_ms, *arguments)
+                return await self._send(root, "EVALSHA", script.sha, *tail, accepts=accepts)
             except NoScriptError:
-                return await client.eval(script.text, 1, root, self.skew_ms, *arguments)
+                return await self._send(root, "EVAL", script.text, *tail, accepts=accepts)
 
     async def command(self, *parts: Argument) -> Any:
-        """Run a single command."""
-        async with self._call(self._commands) as client:
-            return await client.execute_command(*parts)
+        """Run a single command; its key, where it has one, is the second part."""
+        with self._call():
+            return await self._send(str(parts[1]) if len(parts) > 1 else None, *parts)
 
-    async def read_setting(self, name: str) -> dict[str, str]:
-        """A setting of the server by name; StoreError where it does not tell."""
-        answer = await self.command("CONFIG", "GET", name)
-        pairs = answer.items() if isinstance(answer, dict) else zip(answer[0::2], answer[1::2], strict=True)
-        return {key.decode(): value.decode() for key, value in pairs}
+    async def memory_usage(self, key: str, samples: int) -> int:
+        """About how many bytes a key takes; 0 when there is none."""
+        with self._call():
+            return int(await self._send(key, "MEMORY", "USAGE", key, "SAMPLES", samples) or 0)
+
+    async def each_node(self, ask: Callable[[Node], Awaitable[T]]) -> list[tuple[Node, T]]:
+        """What every node that serves keys answers."""
+        with self._call():
+            return [(node, await ask(node)) for node in await self.nodes.masters()]
 
     async def pop_hint(self, keys: Sequence[str], timeout_s: float) -> None:
         """Block until one of the lists has an element, and take it; at most `timeout_s`."""
@@ -158,27 +177,81 @@ class Client:
             return
         scope = asyncio.timeout(timeout_s + HINT_GRACE_S)
         try:
-            async with self._call(self._blocking) as client, scope:
-                self._waits.add(scope)
-                await client.execute_command("BLPOP", *keys, max(0.001, timeout_s))
+            with self._call():
+                async with scope:
+                    self._waits.add(scope)
+                    await self._pop_first(self.nodes.by_slot(keys), max(0.001, timeout_s))
         except StoreUnavailable:
             if not self._closing:
                 raise
         finally:
             self._waits.discard(scope)
 
-    @asynccontextmanager
-    async def _call(self, client: Redis | None) -> AsyncIterator[Any]:
+    async def _pop_first(self, groups: list[list[str]], timeout_s: float) -> None:
+        """On a cluster no read waits for lists in several slots: one read each, the first ends all."""
+        reads = [
+            asyncio.ensure_future(self._send(keys[0], "BLPOP", *keys, timeout_s, blocking=True))
+            for keys in groups
+        ]
+        try:
+            done, _ = await asyncio.wait(reads, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for read in reads:
+                read.cancel()
+            await asyncio.gather(*reads, return_exceptions=True)
+        for read in done:
+            read.result()
+
+    async def _send(
+        self, key: str | None, *parts: Argument | float, blocking: bool = False, accepts: bool = False
+    ) -> Any:
+        node, asking = await self.nodes.find(key), False
+        for _ in range(_REDIRECTIONS):
+            client: Any = node.blocking if blocking else node.commands
+            try:
+                if asking:
+                    return (await run_together(client, ("ASKING",), parts))[-1]
+                if accepts and self.settings.wait_replicas:
+                    return await self._send_and_wait(node, parts)
+                return await client.execute_command(*parts)
+            except AskError as redirection:
+                node = self.nodes.follow(redirection, node)
+                asking = not isinstance(redirection, MovedError)
+            except TryAgainError:
+                await asyncio.sleep(_TRY_AGAIN_S)
+            except _FAILED_OVER:
+                await self.nodes.doubt(node)
+                raise
+        raise TryAgainError("TRYAGAIN no node of the cluster took the command")
+
+    async def _send_and_wait(self, node: Node, parts: tuple[Any, ...]) -> Any:
+        """The replicas confirm what this connection wrote, so both commands go through it."""
+        wanted = self.settings.wait_replicas
+        answer, confirmed = await run_together(node.commands, parts, ("WAIT", wanted, REPLICAS_TIMEOUT_MS))
+        if confirmed < wanted:
+            raise StoreUnavailable(
+                f"{node.address} has stored this, but {confirmed} of {wanted} replicas have confirmed it: "
+                "it may be lost when this server dies; repeat it with the same id or dedupe key, and look at "
+                "the replicas"
+            )
+        return answer
+
+    @contextmanager
+    def _call(self) -> Iterator[None]:
         if not self._whole_calls:
             self._check_open()
-        with self._counted():
-            try:
-                yield client
-            except (RedisError, OSError) as error:
-                raise translate(error, self.url) from error
+        with self._counted(), self._translated():
+            yield
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (RedisError, OSError) as error:
+            raise translate(error, self.url) from error
 
     def _check_open(self) -> None:
-        if self._commands is None or self._closing:
+        if not self._opened or self._closing:
             raise StoreError("the store is not open: open it first, and do not use it once closed")
 
     @contextmanager
@@ -191,9 +264,13 @@ class Client:
             self._idle.set()
 
     async def _check_format(self) -> None:
+        """Read first: a full server must let a worker in, to drain it."""
         key = f"{self.prefix}:format"
-        await self.command("SET", key, FORMAT, "NX")
-        found = int(await self.command("GET", key))
+        written = await self.command("GET", key)
+        if written is None:
+            await self.command("SET", key, FORMAT, "NX")
+            written = await self.command("GET", key)
+        found = int(written)
         if found > FORMAT:
             raise StoreError(
                 f"the data under prefix {self.prefix!r} has format {found}, written by a newer Redrive "
@@ -224,26 +301,6 @@ def whole_call(
             return await method(room, *args, **kwargs)
 
     return call
-
-
-def _connect(url: str, read_timeout_s: float | None, connections: int) -> Redis:
-    try:
-        pool = BlockingConnectionPool.from_url(
-            url,
-            max_connections=connections,
-            timeout=COMMAND_TIMEOUT_S,
-            socket_timeout=read_timeout_s,
-            socket_connect_timeout=CONNECT_TIMEOUT_S,
-            retry=Retry(NoBackoff(), 0),
-            protocol=2,
-        )
-    except (TypeError, ValueError):
-        # The driver's text may quote a part of the password.
-        raise ConfigurationError(
-            f"the address {mask_url(url)} cannot be read: write redis://user:password@host:6379/0, "
-            "with special characters of the password percent-encoded"
-        ) from None
-    return Redis.from_pool(pool)
 
 
 def _monotonic_ms() -> int:

@@ -1,19 +1,52 @@
 """Errors of the driver, translated at the adapter's door.
 
-What may pass by itself is StoreUnavailable, a server out of memory StoreFull, anything else StoreError.
-The text of an error never holds the address's password.
+What may pass by itself is StoreUnavailable, a server out of memory StoreFull, anything else StoreError; what
+the server said is explained where its own words do not say what to do. The text of an error never holds the
+address's password.
 """
 
 from __future__ import annotations
 
+import ssl
+from collections.abc import Mapping
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from redis import exceptions
 
 from redrive.core.errors import StoreError, StoreFull, StoreUnavailable
 
-_PASSING = ("LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "READONLY", "NOREPLICAS", "MISCONF")
+_PASSING: Mapping[str, str] = {
+    "LOADING": "it is reading its data from disk and answers once that is done",
+    "READONLY": "it is a replica: connect to the master, or wait until the failover is over",
+    "MASTERDOWN": "it is a replica that has lost its master: connect to the master, or mend the replication",
+    "MISCONF": "it cannot write to its disk and refuses writes: look at its log and its free disk",
+    "CLUSTERDOWN": "a part of the cluster is down: look at `redis-cli --cluster check`",
+    "TRYAGAIN": "the queue's slot is being moved to another node: try again once it has arrived",
+    "NOREPLICAS": "fewer replicas are connected than its min-replicas-to-write: mend the replication",
+    "BUSY": "another program's script blocks it: wait, or end it with SCRIPT KILL",
+    "UNKILLABLE": "another program's script blocks it: wait for its end",
+}
+_EXPLAINED: Mapping[str, str] = {
+    "NOAUTH": "the server wants a login: write redis://user:password@host in the address",
+    "WRONGPASS": "user or password is wrong, or the user is disabled: look at ACL LIST on the server",
+    "NOPERM": "the user lacks a right: docs/redis.md lists what Redrive needs",
+    "CROSSSLOT": "keys of one call lie in several slots: this is a bug of Redrive, please report it",
+    "MOVED": "the server is part of a cluster: add ?cluster=true to the address",
+    "NOPROTO": "the server is too old: Redrive needs Redis 7.0 or Valkey",
+}
+_WORDS: Mapping[type[Exception], str] = {
+    exceptions.BusyLoadingError: "LOADING",
+    exceptions.ReadOnlyError: "READONLY",
+    exceptions.MasterDownError: "MASTERDOWN",
+    exceptions.ClusterDownError: "CLUSTERDOWN",
+    exceptions.TryAgainError: "TRYAGAIN",
+    exceptions.OutOfMemoryError: "OOM",
+    exceptions.NoPermissionError: "NOPERM",
+    exceptions.MovedError: "MOVED",
+}
 _REFUSED = (exceptions.AuthenticationError, exceptions.AuthorizationError, exceptions.NoPermissionError)
+_UNREACHABLE = (exceptions.ConnectionError, exceptions.TimeoutError, OSError)
+_HALF_MOVED = "non local key"
 
 
 def mask_url(url: str) -> str:
@@ -32,26 +65,40 @@ def mask_url(url: str) -> str:
 
 def translate(error: Exception, url: str) -> StoreError:
     """The error of ours that a driver's error stands for."""
-    where, text = mask_url(url), _without_password(str(error), url)
-    if isinstance(error, _REFUSED):
-        return StoreError(
-            f"{where} refused the login or the command: {text}; check user, password and rights"
-        )
-    if isinstance(error, exceptions.OutOfMemoryError) or text.startswith("OOM"):
+    where, text, word = mask_url(url), _without_password(str(error), url), _first_word(error)
+    if word == "OOM":
         return StoreFull(
             f"{where} has no memory left for new messages ({text}); what was accepted still drains: "
             "wait, or raise maxmemory"
         )
-    if _may_pass(error, text):
-        return StoreUnavailable(
-            f"{where} does not answer now: {text or type(error).__name__}; try again later"
+    if word in _PASSING:
+        return StoreUnavailable(f"{where} cannot do this now: {text}; {_PASSING[word]}")
+    if _HALF_MOVED in text:
+        return StoreUnavailable(f"{where} has only a part of the queue; {_PASSING['TRYAGAIN']}")
+    if isinstance(error, _REFUSED):
+        why = _EXPLAINED.get(word, "check user, password and rights")
+        return StoreError(f"{where} refused the login or the command: {text}; {why}")
+    if isinstance(error, _UNREACHABLE):
+        return _unreachable(error, where, text)
+    why = _EXPLAINED.get(word, "is it a Redis 7 or later of our own?")
+    return StoreError(f"{where} refused a command: {text}; {why}")
+
+
+def _unreachable(error: Exception, where: str, text: str) -> StoreError:
+    cause = error.__cause__ or error.__context__ or error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return StoreError(
+            f"{where} shows a certificate that is not trusted ({cause.verify_message}): name its authority "
+            "with ?ssl_ca_certs=ca.pem in the address, and the server by the name in its certificate"
         )
-    return StoreError(f"{where} refused a command: {text}; is it a Redis 7 or later of our own?")
+    return StoreUnavailable(f"{where} does not answer now: {text or type(error).__name__}; try again later")
 
 
-def _may_pass(error: Exception, text: str) -> bool:
-    unreachable = (exceptions.ConnectionError, exceptions.TimeoutError, exceptions.ReadOnlyError, OSError)
-    return isinstance(error, unreachable) or text.startswith(_PASSING)
+def _first_word(error: Exception) -> str:
+    """What the server's error begins with; the driver cuts it off where it has a class for it."""
+    told = getattr(error, "status_code", None)
+    named = next((word for kind, word in _WORDS.items() if isinstance(error, kind)), None)
+    return str(told or named or str(error).partition(" ")[0])
 
 
 def _without_password(text: str, url: str) -> str:

@@ -6,6 +6,7 @@ through a connection of their own. Opened once, used from one event loop, closed
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
@@ -16,25 +17,40 @@ import apsw
 
 from redrive.core.errors import StoreError
 from redrive.core.lanes import Lane, LaneChange, LaneState
-from redrive.core.letters import Account, DeadLetter, LetterKey, LetterPage
+from redrive.core.letters import Account, DeadLetter, LetterKey, LetterPage, OperationTally
 from redrive.core.lifecycle import Move
 from redrive.core.message import Delivery, Entry, Lease
 from redrive.core.ports import (
     PAGE,
+    Capacity,
     Claim,
     Claimed,
     Cleanup,
     Description,
     Document,
     Durability,
+    Finding,
     JournalRow,
+    OwnIndex,
     QueueCounts,
     Receipt,
     Record,
 )
 from redrive.core.settings import FinishedSettings
 from redrive.core.verdict import Settlement
-from redrive.stores.sqlite import append, claiming, counts, ledger, moves, records, settle, upkeep
+from redrive.stores.sqlite import (
+    append,
+    burial,
+    claiming,
+    counts,
+    examination,
+    ledger,
+    moves,
+    records,
+    settle,
+    tallies,
+    upkeep,
+)
 from redrive.stores.sqlite.backup import Progress, copy_file
 from redrive.stores.sqlite.connection import translated
 from redrive.stores.sqlite.workings import Workings
@@ -69,6 +85,10 @@ class SqliteStore:
         twin.skew_ms = self.skew_ms
         return twin
 
+    @property
+    def index(self) -> OwnIndex:
+        return OwnIndex(str(self.path))
+
     async def describe(self) -> Description:
         self._workings()
         return Description(
@@ -76,6 +96,16 @@ class SqliteStore:
             Durability.A,
             "accepted means on disk: every commit is synced before it is answered",
         )
+
+    async def capacity(self) -> Capacity:
+        accepts = not self._workings().writer.refuses
+        return self._read(lambda db: examination.capacity(db, self.path, accepts=accepts))
+
+    async def examine(self) -> list[Finding]:
+        with translated(self.path):
+            writer = self._workings().writer
+            accepts, synced = not writer.refuses, writer.synced
+            return await asyncio.to_thread(examination.examine, self.path, accepts=accepts, synced=synced)
 
     async def backup(self, target: Path, progress: Progress | None = None) -> None:
         """Copy the live store into a new file; `progress` hears of pages done and pages in all."""
@@ -126,20 +156,25 @@ class SqliteStore:
     async def get(self, message_id: str) -> Account | None:
         return self._read(lambda db: ledger.get(db, message_id))
 
+    async def accounts(self, queue: str, ids: Sequence[str]) -> list[Account]:
+        return self._read(lambda db: ledger.accounts(db, queue, ids))
+
     async def family(self, parent_id: str) -> list[Account]:
         return self._read(lambda db: ledger.family(db, parent_id))
 
     async def letters(self, queue: str | None, *, after: str | None = None, limit: int = PAGE) -> LetterPage:
         return self._read(lambda db: ledger.letters(db, queue, after, limit))
 
+    async def tally(self, operation: str) -> OperationTally:
+        return self._read(lambda db: tallies.tally(db, operation))
+
     async def bury(self, letters: Sequence[DeadLetter]) -> AbstractSet[str]:
-        return await self._write(lambda step: moves.bury(step, letters))
+        return await self._write(lambda step: burial.bury(step, letters))
 
     async def redrive(
         self, queue: str, letters: Sequence[LetterKey], *, actor: str, operation: str | None = None
     ) -> AbstractSet[str]:
-        ids = [letter.id for letter in letters]
-        return await self._write(lambda step: moves.redrive(step, queue, ids, actor, operation))
+        return await self._write(lambda step: moves.redrive(step, queue, letters, actor, operation))
 
     async def remove(
         self,
@@ -150,8 +185,9 @@ class SqliteStore:
         actor: str,
         operation: str | None = None,
     ) -> AbstractSet[str]:
-        ids = [letter.id for letter in letters]
-        return await self._write(lambda step: moves.discard(step, queue, ids, actor), drains=True)
+        return await self._write(
+            lambda step: moves.remove(step, queue, letters, move, actor, operation), drains=True
+        )
 
     async def cancel(self, queue: str, ids: Sequence[str], *, actor: str) -> AbstractSet[str]:
         return await self._write(lambda step: moves.cancel(step, queue, ids, actor), drains=True)

@@ -125,7 +125,7 @@ def _choose_suspect(step: Step, book: LaneBook, limit: int) -> _Chosen:
     if limit > 0 and row is not None and row[2] <= step.now:
         lane = book.lane(row[1])
         lane.suspects -= 1
-        _serve(step, lane, 1)
+        lane.serve(1, step.now)
         chosen.add(row[0], lane)
     return chosen
 
@@ -164,15 +164,9 @@ def _end_turn(step: Step, lane: LaneRow, turn: Turn[Ready]) -> None:
     lane.turn, lane.consecutive = turn.number, turn.consecutive
     if turn.served_round is not None:
         lane.last_round = turn.served_round
-        _serve(step, lane, turn.taken)
+        lane.serve(turn.taken, step.now)
     if not turn.ready:
         lane.turn = None
-
-
-def _serve(step: Step, lane: LaneRow, count: int) -> None:
-    lane.in_flight += count
-    lane.served += count
-    lane.last_served_at = step.now
 
 
 def _hand_out(step: Step, book: LaneBook, asked: Claim, chosen: _Chosen) -> list[Delivery]:

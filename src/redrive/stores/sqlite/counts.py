@@ -85,6 +85,8 @@ def set_lane(step: Step, queue: str, tenant: str, change: LaneChange) -> Lane:
     lane.weight = change.weight or lane.weight
     if change.cap is not None:
         lane.cap = change.cap or None
+    if change.rate is not None or change.unlimited:
+        lane.set_rate(None if change.unlimited else change.rate)
     lane.switched = True
     book.close()
     return lane.noun(queue, book.queue.ring.round)

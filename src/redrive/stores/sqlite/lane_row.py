@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from redrive.core.lanes import Lane, LaneState, effective_cap
+from redrive.core.limits import Rate, Window, free_at, reserve
+
+_UNUSED = Window()
 
 
 @dataclass(slots=True)
@@ -35,10 +38,13 @@ class LaneRow:
     last_track: str | None
     probe_at: int | None = None
     held_reason: str | None = None
+    rate: Rate | None = None
+    window: Window = _UNUSED
     came_due_at: int | None = None
     was_idle: bool = False
     was_at: tuple[int | None, int | None] = (None, None)
     switched: bool = False
+    rated: bool = False
 
     def count(self) -> int:
         """How many wait, suspects left out."""
@@ -51,10 +57,32 @@ class LaneRow:
         """Held by a verdict, with nothing in flight: one message may try, from `probe_at` on."""
         return self.probe_at is not None and self.in_flight < 1
 
-    def room(self) -> int | None:
-        """How many more may be in flight; None when there is no limit."""
+    def room(self, now: int) -> int | None:
+        """How many more may be handed out; None when there is no limit."""
         cap = effective_cap(self.state, self.cap)
-        return None if cap is None else cap - self.in_flight
+        room = None if cap is None else cap - self.in_flight
+        if self.rate is None:
+            return room
+        granted = reserve(self.rate, self.window, now, self.rate.count).granted
+        return granted if room is None else min(room, granted)
+
+    def free_at(self, now: int) -> int:
+        """When its rate next lets one go; 0 for at once, as after the clock was set back."""
+        if self.rate is None or self.window.began_at > now:
+            return 0
+        return free_at(self.rate, self.window)
+
+    def serve(self, count: int, now: int) -> None:
+        """Messages were handed out."""
+        self.in_flight += count
+        self.served += count
+        self.last_served_at = now
+        if self.rate is not None and count:
+            self.window, self.rated = reserve(self.rate, self.window, now, count).window, True
+
+    def set_rate(self, rate: Rate | None) -> None:
+        """A person's word: it counts what the running period has handed out already."""
+        self.rate, self.wake_at, self.switched, self.rated = rate, None, True, True
 
     def switch(self, state: LaneState) -> None:
         """A person's word: it ends a verdict's hold, whatever the new state is."""
@@ -98,6 +126,7 @@ class LaneRow:
             state=self.state,
             weight=self.weight,
             cap=self.cap,
+            rate=self.rate,
             waiting=self.count() + self.suspects,
             in_flight=self.in_flight,
             dead=self.dead,
@@ -114,6 +143,7 @@ class LaneRow:
 def read_lane(row: Any) -> LaneRow:
     """A row of `lane`, `ring` or `timers`."""
     lane, tenant, state, weight, cap, turn, wake_at, main, bulk, redrive, *rest = row
+    *rest, rate_count, period_s, began_at, used = rest
     found = LaneRow(
         lane,
         tenant,
@@ -125,6 +155,10 @@ def read_lane(row: Any) -> LaneRow:
         {"main": main, "bulk": bulk, "redrive": redrive},
         *rest,
     )
+    if used:
+        found.window = Window(began_at, used)
+    if rate_count is not None:
+        found.rate = Rate(rate_count, period_s)
     found.was_idle = found.count() == 0
     found.was_at = (found.turn, found.wake_at)
     return found

@@ -125,6 +125,7 @@ class LaneBook:
             self._place(lane)
         self.write_places()
         self._write_switches()
+        self._write_windows()
         self._step.db.executemany(SQL["write_counters"], _counters(self._lanes.values()))
         ring, window = self.queue.ring, self.queue.window
         self._step.db.execute(
@@ -156,10 +157,27 @@ class LaneBook:
             if lane.suspects and lane.may_run():
                 self._step.due.add(self.queue.name)
         rows = [
-            (lane.state, lane.weight, lane.cap, lane.probe_at, lane.held_reason, lane.lane)
+            (
+                lane.state,
+                lane.weight,
+                lane.cap,
+                lane.probe_at,
+                lane.held_reason,
+                lane.rate and lane.rate.count,
+                lane.rate and lane.rate.period_s,
+                lane.lane,
+            )
             for lane in switched
         ]
         self._step.db.executemany(SQL["write_switches"], rows)
+
+    def _write_windows(self) -> None:
+        rows = [
+            (lane.window.began_at, lane.window.used, lane.free_at(self._step.now), lane.lane)
+            for lane in self._lanes.values()
+            if lane.rated
+        ]
+        self._step.db.executemany(SQL["write_window"], rows)
 
     def tenants(self) -> dict[int, str]:
         """The tenants of the lanes in the book."""
@@ -174,7 +192,8 @@ class LaneBook:
             lane.last_round = self.queue.ring.round
         if lane.count() == 0 or not (lane.may_run() or lane.may_probe()):
             lane.turn = lane.wake_at = None
-        elif lane.turn is None:
+        elif lane.turn is None or lane.free_at(self._step.now) > self._step.now:
+            lane.turn = None
             self._place_outside(lane)
 
     def _place_outside(self, lane: LaneRow) -> None:
@@ -182,11 +201,12 @@ class LaneBook:
             due_at = self.next_due_at(lane)
         else:
             due_at = min((at for at in (lane.wake_at, lane.came_due_at) if at is not None), default=None)
-        where = place(lane.state, lane.in_flight, lane.cap, due_at, self._step.now, lane.probe_at)
+        free_at = lane.free_at(self._step.now)
+        where = place(lane.state, lane.in_flight, lane.cap, due_at, self._step.now, lane.probe_at, free_at)
         if where is Place.RING:
             self.join_ring(lane)
         else:
-            lane.wake_at = next_run_at(lane.state, due_at, lane.probe_at)
+            lane.wake_at = next_run_at(lane.state, due_at, lane.probe_at, free_at)
 
 
 def _counters(lanes: Iterable[LaneRow]) -> list[tuple[int | str | None, ...]]:

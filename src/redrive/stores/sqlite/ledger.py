@@ -6,7 +6,7 @@ it died and its number, so letters that come or go in between shift nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,7 +18,7 @@ from redrive.core.lifecycle import Move, State
 from redrive.core.message import Message, Progress
 from redrive.core.verdict import Reason
 from redrive.stores.sqlite.connection import DIALECT
-from redrive.stores.sqlite.rows import TRACKS, decode_body, read_failures, read_redrives
+from redrive.stores.sqlite.rows import TRACKS, decode_body, encode_list, read_failures, read_redrives
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "ledger")
@@ -40,6 +40,13 @@ def get(db: apsw.Connection, message_id: str) -> Account | None:
     with snapshot(db):
         row = db.execute(SQL["message"], (message_id,)).fetchone()
         return None if row is None else _account(db, row)
+
+
+def accounts(db: apsw.Connection, queue: str, ids: Sequence[str]) -> list[Account]:
+    """The work of `Ledger.accounts`."""
+    with snapshot(db):
+        rows: list[Any] = db.execute(SQL["accounts"], (queue, encode_list(ids))).fetchall()
+        return [_account(db, row) for row in rows]
 
 
 def family(db: apsw.Connection, parent_id: str) -> list[Account]:

@@ -33,7 +33,7 @@ class Line(deque[Ready]):
 
     def __init__(self, step: Step, lane: LaneRow, share: int) -> None:
         super().__init__()
-        self._left = lane.room()
+        self._left = lane.room(step.now)
         names = list(lane.waiting)
         after = names.index(lane.last_track) + 1 if lane.last_track in names else 0
         self._sources = [

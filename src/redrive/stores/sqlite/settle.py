@@ -12,7 +12,7 @@ from typing import Any
 
 from redrive.core.failure import REASON_LENGTH, Failure, clip
 from redrive.core.letters import RedriveResult
-from redrive.core.message import Lease
+from redrive.core.message import Lapse, Lease
 from redrive.core.settings import FinishedSettings
 from redrive.core.verdict import Bury, Complete, Hold, Release, RetryAt, Settlement
 from redrive.stores.sqlite.connection import DIALECT
@@ -20,7 +20,9 @@ from redrive.stores.sqlite.failures import add_failures, remove_failures
 from redrive.stores.sqlite.families import close_children, remove_bodies
 from redrive.stores.sqlite.lane_row import LaneRow
 from redrive.stores.sqlite.lanes import LaneBook
+from redrive.stores.sqlite.letters import add_letters
 from redrive.stores.sqlite.rows import encode_list
+from redrive.stores.sqlite.tallies import Count, Tallies
 from redrive.stores.sqlite.writer import Step
 from redrive.stores.statements import load_sql
 
@@ -52,7 +54,9 @@ class _Settling:
         self._books: dict[int, LaneBook] = {}
         self._failures: list[tuple[int, Failure]] = []
         self._moved: set[Held] = set()
-        self._reclaimed: set[Held] = set()
+        self._buried: list[int] = []
+        self._lapses: dict[Held, Lapse] = {}
+        self._tallies = Tallies()
 
     def run(self, settlements: Sequence[Settlement]) -> set[str]:
         kinds = (Complete, RetryAt, Release, Bury, Hold)
@@ -61,7 +65,7 @@ class _Settling:
             held = (each.delivery.message.id, self._lease(each))
             asked[type(each.verdict)].setdefault(held, each.verdict)
             if each.delivery.lapse is not None:
-                self._reclaimed.add(held)
+                self._lapses[held] = each.delivery.lapse
         self._complete(asked[Complete])
         self._retry(asked[RetryAt])
         self._release(asked[Release])
@@ -69,6 +73,8 @@ class _Settling:
         self._hold(asked[Hold])
         self._let_go()
         add_failures(self._db, self._failures)
+        add_letters(self._db, self._buried)
+        self._tallies.write(self._step)
         for book in self._books.values():
             book.close()
         return {held[0] for kind in asked.values() for held in kind if held not in self._moved}
@@ -117,6 +123,7 @@ class _Settling:
             remove_failures(self._db, gone)
             self._db.executemany(SQL["remove_redrives"], [(seq,) for seq in gone])
             self._db.executemany(SQL["remove_content"], [(seq,) for seq in gone])
+        self._judge(rows, Count.PASSED, Count.DONE)
         counts = Counter((row[4], row[3]) for row in rows)
         for queue in {queue for queue, _ in counts}:
             self._book(queue).read_ahead(lanes=(number for where, number in counts if where == queue))
@@ -127,14 +134,15 @@ class _Settling:
             lane.end_hold()
 
     def _retry(self, asked: Mapping[Held, RetryAt]) -> None:
-        for row in self._move("retry", [(*held, verdict.due_at) for held, verdict in asked.items()]):
-            seq, message_id, lease, number, queue, track = row
+        rows = self._move("retry", [(*held, verdict.due_at) for held, verdict in asked.items()])
+        for seq, message_id, lease, number, queue, track, *_ in rows:
             verdict = asked[message_id, lease]
             lane = self._lane(queue, number)
             lane.in_flight -= 1
             lane.end_hold()
             lane.add(track, verdict.due_at)
             self._failures.append((seq, verdict.failure))
+        self._judge(rows, Count.FAILED)
 
     def _release(self, asked: Mapping[Held, Release]) -> None:
         bindings = [(*held, verdict.due_at, verdict.failure is not None) for held, verdict in asked.items()]
@@ -162,13 +170,15 @@ class _Settling:
             for held, verdict in asked.items()
         ]
         rows = self._move("bury", bindings)
-        for seq, message_id, lease, number, queue, _ in rows:
+        for seq, message_id, lease, number, queue, *_ in rows:
             lane = self._lane(queue, number)
             lane.in_flight -= 1
             lane.dead += 1
-            if (message_id, lease) not in self._reclaimed:
+            if (message_id, lease) not in self._lapses:
                 lane.end_hold()
             self._failures.append((seq, asked[message_id, lease].failure))
+            self._buried.append(seq)
+        self._judge(rows, Count.FAILED, Count.DEAD)
         self._end_redrives(((row[0], row[5]) for row in rows), RedriveResult.DEAD)
 
     def _hold(self, asked: Mapping[Held, Hold]) -> None:
@@ -176,6 +186,15 @@ class _Settling:
         for row in self._move("release", [(*held, self._step.now, False) for held in asked]):
             verdict = asked[row[1], row[2]]
             self._give_back(row, self._step.now).hold(verdict.probe_at, clip(verdict.reason, REASON_LENGTH))
+
+    def _judge(self, rows: Sequence[tuple[Any, ...]], what: Count, end: Count | None = None) -> None:
+        """Count settled attempts for the operations that brought their messages back."""
+        for row in rows:
+            operation = row[-2]
+            if operation is not None:
+                self._tallies.judge(operation, row[-1], self._lapses.get((row[1], row[2])), what)
+                if end is not None:
+                    self._tallies.add(operation, end)
 
     def _end_redrives(self, moved: Iterable[tuple[int, int]], result: RedriveResult) -> None:
         ended = [(seq, generation, result) for seq, generation in moved if generation > 0]

@@ -1,7 +1,8 @@
 """Reclaim and cleanup: what any process does for the file, all the time, in pages.
 
 Reclaim takes over what nobody holds any more; deciding its fate is not its business. Cleanup removes finished
-records and ended dedupe keys, and gives pages back to the disk when much of the file is empty.
+records, what people discarded long ago and ended dedupe keys, and gives pages back to the disk when much of
+the file is empty.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from redrive.core.ports import PAGE, Cleanup
 from redrive.stores.sqlite.claiming import add_lease, held
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.failures import remove_failures
+from redrive.stores.sqlite.families import close_children
 from redrive.stores.sqlite.lanes import LaneBook, find_queue
 from redrive.stores.sqlite.rows import read_deliveries
+from redrive.stores.sqlite.tallies import remove_tallies
 from redrive.stores.sqlite.writer import Step
 from redrive.stores.statements import load_sql
 
@@ -92,11 +95,20 @@ def cleanup(step: Step, asked: Cleanup) -> int:
                 row[0] for row in db.execute(SQL["finished_beyond"], (*beyond, limit)) if row[0] not in taken
             ][: limit - len(seqs)]
     _remove(step, seqs)
+    discarded = _remove_discarded(step, asked.discarded_before_at, limit)
+    remove_tallies(step, limit)
     db.execute(SQL["remove_keys"], (step.now, limit))
     keys = db.changes()
     db.execute(SQL["remove_records"], (step.now, limit))
     _give_pages_back(db)
-    return len(seqs) + keys
+    return len(seqs) + discarded + keys
+
+
+def _remove_discarded(step: Step, before_at: int, limit: int) -> int:
+    rows: list[Any] = step.db.execute(SQL["discarded_before"], (before_at, limit)).fetchall()
+    _remove(step, [seq for seq, _ in rows])
+    close_children(step.db, (parent for _, parent in rows))
+    return len(rows)
 
 
 def _remove(step: Step, seqs: Sequence[int]) -> None:

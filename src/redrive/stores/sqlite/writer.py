@@ -32,6 +32,7 @@ _GROUP_S = 0.010
 _SLOW_COMMIT_S = 0.003
 _MEMORY = 0.2
 _PAGES_BACK = 1_024
+_FULL = 2
 
 
 @dataclass(slots=True)
@@ -84,6 +85,16 @@ class Writer:
         self._task: asyncio.Task[None] | None = None
         self._commit_s = 0.0
         self._closed = False
+
+    @property
+    def refuses(self) -> bool:
+        """Whether new work was refused, for want of room, when that was last looked at."""
+        return self._refuses
+
+    @property
+    def synced(self) -> bool:
+        """Whether a commit is on disk before it is answered, as the live connection has it."""
+        return bool(self._connection.pragma("synchronous") >= _FULL)
 
     async def run(self, operation: Operation[T], *, drains: bool = False) -> T:
         """Run a step and answer after its commit. `drains`: it must go on when the disk is full (P56)."""

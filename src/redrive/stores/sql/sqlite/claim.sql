@@ -1,7 +1,8 @@
 -- Claim: peek reads without writing, so that an idle poll costs nothing; the rest runs inside one step. A message
 -- changes state in place (P1), with attempt + 1 and its lease in the same statement (P2).
 
--- The suspect must be of a lane that may run, or of a held one that has nothing else to probe with.
+-- The suspect must be of a lane that may run now, or of a held one that has nothing else to probe with. A window that
+-- began later than now is of a clock that was set back: it counts for nothing.
 -- name: peek
 select state,
   (select turn from lanes indexed by ring where queue = q.queue and turn is not null order by turn limit 1),
@@ -9,6 +10,7 @@ select state,
     order by wake_at limit 1),
   (select m.due_at from messages m indexed by suspect cross join lanes l on l.lane = m.lane
     where m.queue = q.queue and m.state = 'waiting' and m.crashes > 0
+      and (l.free_at <= ?2 or l.window_began_at > ?2)
       and (l.state = 'running' and (l.cap is null or l.in_flight < l.cap)
         or l.probe_at <= ?2 and l.in_flight < 1 and l.waiting_main + l.waiting_bulk + l.waiting_redrive = 0)
     order by m.due_at limit 1)
@@ -22,6 +24,7 @@ order by due_at, seq limit ?
 -- name: next_suspect
 select m.seq, m.lane, m.due_at from messages m indexed by suspect cross join lanes l on l.lane = m.lane
 where m.queue = ?1 and m.state = 'waiting' and m.crashes > 0
+  and (l.free_at <= ?2 or l.window_began_at > ?2)
   and (l.state = 'running' and (l.cap is null or l.in_flight < l.cap)
     or l.probe_at <= ?2 and l.in_flight < 1 and l.waiting_main + l.waiting_bulk + l.waiting_redrive = 0)
 order by m.due_at limit 1

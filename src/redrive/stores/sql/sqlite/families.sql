@@ -5,7 +5,7 @@
 -- name: parents
 select m.id, length(b.body) from json_each(?2) j cross join messages m on m.id = j.value join bodies b using (seq)
 where m.queue = ?1
-  and (m.open_children > 0 or not (m.state = 'done' or coalesce(m.move in ('cancel', 'purge'), false)))
+  and (m.open_children > 0 or not (m.state = 'done' or coalesce(m.move not in ('discard', 'replace'), false)))
 
 -- name: open_children
 update messages set open_children = open_children + ?2 where id = ?1
@@ -13,7 +13,7 @@ update messages set open_children = open_children + ?2 where id = ?1
 -- What comes back is whether its body is still needed: by open children, or because it is not finished itself.
 -- name: close_children
 update messages set open_children = max(0, open_children - ?2) where id = ?1
-returning seq, open_children > 0 or not (state = 'done' or coalesce(move in ('cancel', 'purge'), false))
+returning seq, open_children > 0 or not (state = 'done' or coalesce(move not in ('discard', 'replace'), false))
 
 -- name: parent_bodies
 select m.id, b.body from json_each(?) j cross join messages m on m.id = j.value join bodies b using (seq)

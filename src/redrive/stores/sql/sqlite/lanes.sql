@@ -16,19 +16,22 @@ where queue = ?
 
 -- name: lane
 select lane, tenant, state, weight, cap, turn, wake_at, waiting_main, waiting_bulk, waiting_redrive, suspects,
-  in_flight, dead, done, served, last_served_at, last_round, consecutive, last_track, probe_at, held_reason
+  in_flight, dead, done, served, last_served_at, last_round, consecutive, last_track, probe_at, held_reason,
+  rate_count, rate_period_s, window_began_at, window_used
 from lanes where lane = ?
 
 -- name: lanes_by_number
 select l.lane, l.tenant, l.state, l.weight, l.cap, l.turn, l.wake_at, l.waiting_main, l.waiting_bulk,
   l.waiting_redrive, l.suspects, l.in_flight, l.dead, l.done, l.served, l.last_served_at, l.last_round,
-  l.consecutive, l.last_track, l.probe_at, l.held_reason
+  l.consecutive, l.last_track, l.probe_at, l.held_reason, l.rate_count, l.rate_period_s, l.window_began_at,
+  l.window_used
 from json_each(?2) j cross join lanes l on l.lane = j.value where l.queue = ?1
 
 -- name: lanes_by_tenant
 select l.lane, l.tenant, l.state, l.weight, l.cap, l.turn, l.wake_at, l.waiting_main, l.waiting_bulk,
   l.waiting_redrive, l.suspects, l.in_flight, l.dead, l.done, l.served, l.last_served_at, l.last_round,
-  l.consecutive, l.last_track, l.probe_at, l.held_reason
+  l.consecutive, l.last_track, l.probe_at, l.held_reason, l.rate_count, l.rate_period_s, l.window_began_at,
+  l.window_used
 from json_each(?2) j cross join lanes l on l.queue = ?1 and l.tenant = j.value
 
 -- name: lane_of_tenant
@@ -39,12 +42,14 @@ insert into lanes (queue, tenant) values (?, ?)
 
 -- name: ring
 select lane, tenant, state, weight, cap, turn, wake_at, waiting_main, waiting_bulk, waiting_redrive, suspects,
-  in_flight, dead, done, served, last_served_at, last_round, consecutive, last_track, probe_at, held_reason
+  in_flight, dead, done, served, last_served_at, last_round, consecutive, last_track, probe_at, held_reason,
+  rate_count, rate_period_s, window_began_at, window_used
 from lanes indexed by ring where queue = ? and turn is not null order by turn limit ?
 
 -- name: timers
 select lane, tenant, state, weight, cap, turn, wake_at, waiting_main, waiting_bulk, waiting_redrive, suspects,
-  in_flight, dead, done, served, last_served_at, last_round, consecutive, last_track, probe_at, held_reason
+  in_flight, dead, done, served, last_served_at, last_round, consecutive, last_track, probe_at, held_reason,
+  rate_count, rate_period_s, window_began_at, window_used
 from lanes indexed by timer where queue = ? and wake_at <= ? order by wake_at limit ?
 
 -- name: next_due
@@ -61,4 +66,9 @@ where lane = ?
 update lanes set turn = ?, wake_at = ? where lane = ?
 
 -- name: write_switches
-update lanes set state = ?, weight = ?, cap = ?, probe_at = ?, held_reason = ? where lane = ?
+update lanes set state = ?, weight = ?, cap = ?, probe_at = ?, held_reason = ?, rate_count = ?, rate_period_s = ?
+where lane = ?
+
+-- Only lanes that have, or had, a rate.
+-- name: write_window
+update lanes set window_began_at = ?, window_used = ?, free_at = ? where lane = ?

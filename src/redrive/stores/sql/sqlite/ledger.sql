@@ -9,6 +9,15 @@ from messages m join queues q using (queue) join lanes l using (lane)
   left join bodies b using (seq) left join leases s on s.lease = m.lease
 where m.id = ?
 
+-- name: accounts
+select m.seq, m.id, q.name, l.tenant, m.enqueued_at, m.ttl_s, m.first_track, m.dedupe, m.state, m.due_at,
+  m.expires_at, m.attempts, m.crashes, m.generation, m.operation, cast(b.headers as blob), b.body, s.until_at, m.reason,
+  m.died_at, m.fingerprint, m.finished_at, m.move, m.actor, m.parent
+from queues q cross join json_each(?2) j cross join messages m on m.id = j.value and m.queue = q.queue
+  join lanes l using (lane)
+  left join bodies b using (seq) left join leases s on s.lease = m.lease
+where q.name = ?1 order by j.key
+
 -- name: family
 select m.seq, m.id, q.name, l.tenant, m.enqueued_at, m.ttl_s, m.first_track, m.dedupe, m.state, m.due_at,
   m.expires_at, m.attempts, m.crashes, m.generation, m.operation, cast(b.headers as blob), b.body, s.until_at, m.reason,

@@ -2,24 +2,24 @@
 -- of another queue, does not come back and is skipped (P29).
 
 -- name: redrive
-update messages set state = 'waiting', track = 'redrive', due_at = ?3, attempts = 0, crashes = 0,
-  expires_at = ?3 + cast(round(ttl_s * 1000) as integer), generation = generation + 1, operation = ?4,
+update messages set state = 'waiting', track = 'redrive', due_at = ?4, attempts = 0, crashes = 0,
+  expires_at = ?4 + cast(round(ttl_s * 1000) as integer), generation = generation + 1, operation = ?5,
   died_at = null, reason = null, fingerprint = null
-where id = ?1 and queue = ?2 and state = 'dead'
+where id = ?1 and (?2 is null or generation = ?2) and queue = ?3 and state = 'dead'
 returning seq, id, lane, generation
 
 -- name: add_redrive
 insert into redrives (seq, generation, at, actor, operation, result) values (?, ?, ?, ?, ?, ?)
 
--- name: discard
-update messages set state = 'removed', move = 'discard', actor = ?3, finished_at = ?4
-where id = ?1 and queue = ?2 and state = 'dead'
-returning seq, id, lane, dedupe
-
 -- name: remove
+update messages set state = 'removed', move = ?4, actor = ?5, finished_at = ?6
+where id = ?1 and (?2 is null or generation = ?2) and queue = ?3 and state = 'dead'
+returning seq, id, lane, dedupe, parent, open_children
+
+-- name: cancel
 update messages set state = 'removed', move = ?3, actor = ?4, finished_at = ?5
 where id = ?1 and queue = ?2 and state = 'waiting'
-returning seq, id, lane, track, crashes, generation, dedupe, parent, open_children
+returning seq, id, lane, track, crashes, generation, dedupe, parent, open_children, operation
 
 -- name: waiting_page
 select id from messages indexed by expiry where queue = ? and state = 'waiting' order by expires_at limit ?
@@ -30,11 +30,3 @@ returning id, lane, due_at, crashes
 
 -- name: free_key
 delete from dedupe where lane = ? and key = ? and id = ?
-
--- name: take_in
-insert into messages (seq, id, queue, lane, state, track, due_at, expires_at, attempts, crashes, generation, size,
-  enqueued_at, ttl_s, first_track, dedupe, operation, died_at, reason, fingerprint, parent)
-values (?1, ?2, ?3, ?4, 'dead', ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?5, ?14, ?15, ?16, ?17, ?18, ?19)
-
--- name: take_free_key
-insert into dedupe (lane, key, id, hash) values (?, ?, ?, ?) on conflict do nothing

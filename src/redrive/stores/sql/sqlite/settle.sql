@@ -9,17 +9,17 @@ select lease from leases where token = ?
 -- name: complete
 update messages set state = 'done', lease = null, lapse = null, finished_at = ?3
 where id in (select value from json_each(?1)) and lease = ?2
-returning seq, id, ?2, lane, queue, generation, dedupe, parent, open_children
+returning seq, id, ?2, lane, queue, generation, dedupe, parent, open_children, operation, attempts
 
 -- A parent with open children is completed instead: its record stays as long as they need it.
 -- name: forget
 delete from messages where id in (select value from json_each(?1)) and lease = ?2 and open_children = 0
-returning seq, id, ?2, lane, queue, generation, dedupe, parent, open_children
+returning seq, id, ?2, lane, queue, generation, dedupe, parent, open_children, operation, attempts
 
 -- name: retry
 update messages set state = 'waiting', lease = null, lapse = null, due_at = ?3, crashes = 0
 where id = ?1 and lease = ?2
-returning seq, id, ?2, lane, queue, track
+returning seq, id, ?2, lane, queue, track, operation, attempts
 
 -- name: release
 update messages set state = 'waiting', due_at = ?3, lease = null, lapse = null, crashes = crashes + ?4,
@@ -30,7 +30,7 @@ returning seq, id, ?2, lane, queue, track, crashes
 -- name: bury
 update messages set state = 'dead', lease = null, lapse = null, died_at = ?3, reason = ?4, fingerprint = ?5
 where id = ?1 and lease = ?2
-returning seq, id, ?2, lane, queue, generation
+returning seq, id, ?2, lane, queue, generation, operation, attempts
 
 -- name: remove_body
 delete from bodies where seq = ? and headers is null

@@ -31,19 +31,25 @@ returning seq, id, lane, enqueued_at, ttl_s, first_track, dedupe, due_at, expire
 -- A parent with open children is not in the index.
 -- name: finished_before
 select seq from messages indexed by finished
-where (state = 'done' or move in ('cancel', 'purge')) and open_children = 0 and finished_at < ?
+where (state = 'done' or move not in ('discard', 'replace')) and open_children = 0 and finished_at < ?
 order by finished_at limit ?
 
 -- The newest record that is one too many; those up to it may go.
 -- name: first_beyond
 select finished_at, seq from messages indexed by finished
-where (state = 'done' or move in ('cancel', 'purge')) and open_children = 0
+where (state = 'done' or move not in ('discard', 'replace')) and open_children = 0
 order by finished_at desc, seq desc limit 1 offset ?
 
 -- name: finished_beyond
 select seq from messages indexed by finished
-where (state = 'done' or move in ('cancel', 'purge')) and open_children = 0 and (finished_at, seq) <= (?, ?)
+where (state = 'done' or move not in ('discard', 'replace')) and open_children = 0 and (finished_at, seq) <= (?, ?)
 order by finished_at, seq limit ?
+
+-- What people discarded or replaced, which still has its content; a child among them is still open.
+-- name: discarded_before
+select seq, parent from messages indexed by discarded
+where move in ('discard', 'replace') and open_children = 0 and finished_at < ?
+order by finished_at limit ?
 
 -- name: remove_message
 delete from messages where seq = ?

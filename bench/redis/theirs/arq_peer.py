@@ -1,0 +1,35 @@
+"""arq, with results kept for no time and 100 jobs at once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, ClassVar
+
+from arq import create_pool, func  # type: ignore[import-not-found]
+from arq.connections import RedisSettings  # type: ignore[import-not-found]
+
+from bench.redis.theirs.marks import COUNT, PAYLOAD, URL, handled
+
+
+async def handle(context: dict[str, Any], payload: dict[str, Any]) -> None:
+    """The no-op."""
+    handled()
+
+
+class WorkerSettings:
+    """What arq's command reads."""
+
+    functions: ClassVar = [func(handle, name="handle", keep_result=0)]
+    redis_settings = RedisSettings.from_dsn(URL)
+    max_jobs = 100
+    poll_delay = 0.01
+
+
+async def _submit() -> None:
+    pool = await create_pool(RedisSettings.from_dsn(URL))
+    for _ in range(COUNT):
+        await pool.enqueue_job("handle", PAYLOAD)
+
+
+if __name__ == "__main__":
+    asyncio.run(_submit())

@@ -1,0 +1,23 @@
+"""dramatiq on Redis, its defaults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dramatiq  # type: ignore[import-not-found]
+from dramatiq.brokers.redis import RedisBroker  # type: ignore[import-not-found]
+
+from bench.redis.theirs.marks import COUNT, PAYLOAD, URL, handled
+
+dramatiq.set_broker(RedisBroker(url=URL))
+
+
+@dramatiq.actor  # type: ignore[untyped-decorator]
+def handle(payload: dict[str, Any]) -> None:
+    """The no-op."""
+    handled()
+
+
+if __name__ == "__main__":
+    for _ in range(COUNT):
+        handle.send(PAYLOAD)

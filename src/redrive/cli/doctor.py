@@ -1,0 +1,57 @@
+"""`redrive doctor`: the live store, line by line, and how to mend what is wrong. It changes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from redrive.cli.output import Output, clean, name
+from redrive.cli.problems import Exit
+from redrive.cli.session import NO_FLAGS, Flags, session
+from redrive.cli.status import store_line
+from redrive.core.ports import Description, Finding, Grade
+
+_STYLES = {Grade.RIGHT: "green", Grade.WARNING: "yellow", Grade.WRONG: "bold red", Grade.UNKNOWN: "cyan"}
+
+
+async def doctor(*, flags: Flags = NO_FLAGS) -> int:
+    """Examine the live store: what is right, worth a look or wrong, and how to mend it."""
+    async with session(flags) as current:
+        described = await current.store.describe()
+        findings = await current.store.examine()
+    wrong = any(finding.grade is Grade.WRONG for finding in findings)
+    document = {
+        "store": described.url,
+        "durability": described.durability.value,
+        "healthy": not wrong,
+        "findings": [_document(finding) for finding in findings],
+    }
+    current.output.answer(document, lambda: _page(current.output, described, findings))
+    return Exit.FAILED if wrong else Exit.OK
+
+
+def _document(finding: Finding) -> dict[str, str]:
+    return {
+        "subject": finding.subject,
+        "grade": finding.grade.value,
+        "found": finding.found,
+        "mend": finding.mend,
+    }
+
+
+def _page(output: Output, described: Description, findings: Sequence[Finding]) -> RenderableType:
+    table = output.table("", "subject", "found", words=("found",))
+    for finding in findings:
+        found = Text(clean(finding.found))
+        if finding.mend:
+            found.append(f"\n→ {clean(finding.mend)}", "bold")
+        table.add_row(Text(finding.grade.value, _STYLES[finding.grade]), name(finding.subject), found)
+    return Group(store_line(described), Text(), table, Text(), Text(_summary(findings)))
+
+
+def _summary(findings: Sequence[Finding]) -> str:
+    counts = Counter(finding.grade for finding in findings)
+    return ", ".join(f"{counts[grade]} {grade.value}" for grade in Grade if counts[grade])

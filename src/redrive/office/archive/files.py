@@ -1,0 +1,64 @@
+"""Files that must not be half there: private, brought to disk, and named only when they are whole."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from redrive.office.archive.lines import ArchiveError
+
+PARTIAL = ".partial"
+
+
+def partial_of(path: Path) -> Path:
+    """The name that a file has until it is whole."""
+    return path.with_name(path.name + PARTIAL)
+
+
+def create_private(path: Path) -> BinaryIO:
+    """A new file that nobody else may read; FileExistsError when there is one already."""
+    return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
+
+
+def close_on_disk(file: BinaryIO) -> None:
+    """Close a file after its bytes are on disk."""
+    file.flush()
+    os.fsync(file.fileno())
+    file.close()
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring a folder's names to disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def saying(what: str, advice: str) -> Iterator[None]:
+    """Turn an error of the system into ArchiveError, with what was tried and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise ArchiveError(f"{what}: {error.strerror or error}; {advice}") from error
+
+
+def folder_problem(folder: Path | None) -> str:
+    """Why no archive can be written to a folder, or nothing when one can."""
+    if folder is None:
+        return "there is no folder for archives; set retention.folder"
+    try:
+        with saying(f"cannot write to {folder}", "give a folder that this process may write to"):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            trial = folder / f"trial-{secrets.token_hex(4)}"
+            create_private(trial).close()
+            trial.unlink()
+    except ArchiveError as error:
+        return str(error)
+    return ""

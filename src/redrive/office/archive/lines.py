@@ -1,0 +1,227 @@
+"""What an archive holds, line by line: a header, one line a letter with all that is known of it, a trailer.
+
+Lines are JSON with the wire's names; instants are milliseconds since 1970, so that they come back exactly. A
+body that is text stands as text, any other in base64: its bytes are the same either way. A field that this
+version does not know makes a line unreadable: what cannot be restored whole is not restored.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+import msgspec
+
+from redrive.core.errors import RedriveError
+from redrive.core.failure import Failure, Kind, Scope
+from redrive.core.letters import DeadLetter, Redriven, RedriveResult
+from redrive.core.lifecycle import State
+from redrive.core.message import Message, Progress, Track
+from redrive.core.verdict import Reason
+
+FORMAT = "redrive letters"
+VERSION = 1
+
+
+class ArchiveError(RedriveError):
+    """An archive that cannot be written or read; says what is wrong and where."""
+
+
+class Line(
+    msgspec.Struct, frozen=True, rename="camel", tag_field="line", tag=str.lower, forbid_unknown_fields=True
+):
+    """One line of an archive; `line` says which kind."""
+
+
+class Header(Line, frozen=True):
+    """The first line. `store` never holds a secret."""
+
+    format: str
+    version: int
+    store: str
+    queue: str
+    made_at: int
+
+
+class Trailer(Line, frozen=True):
+    """The last line: how many letters there are, and the hash of all lines before this one."""
+
+    count: int
+    sha256: str
+
+
+class ArchivedFailure(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """One failed attempt."""
+
+    at: int
+    attempt: int
+    kind: Kind
+    reason: str
+    code: str | None
+    scope: Scope | None
+    fingerprint: str
+    traceback: str | None
+
+
+class ArchivedRedrive(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """One re-drive and what came of it."""
+
+    at: int
+    generation: int
+    actor: str
+    operation: str | None
+    result: RedriveResult
+
+
+class Letter(Line, frozen=True):
+    """A dead letter. Either `body` or `base64` holds its body."""
+
+    job_id: str
+    company_id: str
+    queue: str
+    track: Track
+    body: str | None
+    base64: str | None
+    headers: dict[str, str]
+    dedupe: str | None
+    parent: str | None
+    enqueued_at: int
+    ttl_s: float
+    due_at: int
+    expires_at: int
+    attempts: int
+    crashes: int
+    generation: int
+    operation: str | None
+    reason: Reason
+    died_at: int
+    fingerprint: str
+    failures: tuple[ArchivedFailure, ...]
+    redrives: tuple[ArchivedRedrive, ...]
+
+
+AnyLine = Header | Letter | Trailer
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[AnyLine] = msgspec.json.Decoder(AnyLine)
+
+
+def encode(line: AnyLine) -> bytes:
+    """The line as it is written, with its end."""
+    return _encoder.encode(line) + b"\n"
+
+
+def decode(text: bytes) -> AnyLine:
+    """The line, or ArchiveError saying what is wrong with it."""
+    try:
+        return _decoder.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ArchiveError(f"it is not a line of an archive ({error})") from None
+
+
+def from_letter(letter: DeadLetter) -> Letter:
+    """A letter as a line."""
+    message, progress = letter.message, letter.progress
+    body, encoded = _split(message.body)
+    return Letter(
+        job_id=message.id,
+        company_id=message.tenant,
+        queue=message.queue,
+        track=message.track,
+        body=body,
+        base64=encoded,
+        headers=dict(message.headers),
+        dedupe=message.dedupe,
+        parent=message.parent,
+        enqueued_at=message.enqueued_at,
+        ttl_s=message.ttl_s,
+        due_at=progress.due_at,
+        expires_at=progress.expires_at,
+        attempts=progress.attempts,
+        crashes=progress.crashes,
+        generation=progress.generation,
+        operation=progress.operation,
+        reason=letter.reason,
+        died_at=letter.died_at,
+        fingerprint=letter.fingerprint,
+        failures=tuple(map(_from_failure, letter.failures)),
+        redrives=tuple(map(_from_redriven, letter.redrives)),
+    )
+
+
+def to_letter(line: Letter) -> DeadLetter:
+    """The letter that a line tells of, equal to the one it was made from; or ArchiveError."""
+    message = Message(
+        id=line.job_id,
+        queue=line.queue,
+        tenant=line.company_id,
+        body=_join(line.body, line.base64),
+        enqueued_at=line.enqueued_at,
+        ttl_s=line.ttl_s,
+        track=line.track,
+        dedupe=line.dedupe,
+        headers=line.headers,
+        parent=line.parent,
+    )
+    progress = Progress(
+        state=State.DEAD,
+        due_at=line.due_at,
+        expires_at=line.expires_at,
+        attempts=line.attempts,
+        crashes=line.crashes,
+        generation=line.generation,
+        operation=line.operation,
+    )
+    failures = tuple(
+        Failure(
+            each.at,
+            each.attempt,
+            each.kind,
+            each.reason,
+            each.code,
+            each.scope,
+            each.fingerprint,
+            each.traceback,
+        )
+        for each in line.failures
+    )
+    redrives = tuple(
+        Redriven(each.at, each.generation, each.actor, each.operation, each.result) for each in line.redrives
+    )
+    return DeadLetter(message, progress, line.reason, line.died_at, line.fingerprint, failures, redrives)
+
+
+def _split(body: bytes) -> tuple[str | None, str | None]:
+    try:
+        return body.decode("utf-8"), None
+    except UnicodeDecodeError:
+        return None, base64.b64encode(body).decode("ascii")
+
+
+def _join(body: str | None, encoded: str | None) -> bytes:
+    if body is not None and encoded is None:
+        return body.encode("utf-8")
+    if encoded is None or body is not None:
+        raise ArchiveError("a letter has its body either as text or in base64, and once")
+    try:
+        return base64.b64decode(encoded, validate=True)
+    except binascii.Error as error:
+        raise ArchiveError(f"its body is not base64 ({error})") from None
+
+
+def _from_failure(failure: Failure) -> ArchivedFailure:
+    return ArchivedFailure(
+        failure.at,
+        failure.attempt,
+        failure.kind,
+        failure.reason,
+        failure.code,
+        failure.scope,
+        failure.fingerprint,
+        failure.traceback,
+    )
+
+
+def _from_redriven(redriven: Redriven) -> ArchivedRedrive:
+    return ArchivedRedrive(
+        redriven.at, redriven.generation, redriven.actor, redriven.operation, redriven.result
+    )

@@ -1,0 +1,150 @@
+"""Reading an archive: the whole file is checked before the first letter comes out, in constant memory.
+
+A file that was cut, changed, or written by a later version is refused with what is wrong and in which line;
+so nothing of it has moved. `read_archive` and `check_archive` block: run them in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+import zlib
+from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from redrive.core.letters import DeadLetter
+from redrive.core.ports import APPEND_BYTES, PAGE
+from redrive.office.archive.files import saying
+from redrive.office.archive.lines import (
+    FORMAT,
+    VERSION,
+    AnyLine,
+    ArchiveError,
+    Header,
+    Letter,
+    Trailer,
+    decode,
+    to_letter,
+)
+
+LINE_BYTES = 96 * 1024 * 1024
+_ADVICE = "name an archive that this process may read"
+_UNMOVED = "nothing was moved"
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """A finished archive: where it is, how many letters it holds, and the hash in its trailer."""
+
+    path: Path
+    count: int
+    sha256: str
+
+
+def check_archive(path: Path) -> Archive:
+    """Read the whole archive; ArchiveError when anything about it is not as it should be."""
+    with _opened(path) as lines:
+        return _check(path, lines)
+
+
+def read_archive(path: Path) -> Generator[DeadLetter, None, None]:
+    """The letters of an archive, after the whole file was checked."""
+    with _opened(path) as lines:
+        _check(path, lines)
+        lines.seek(0)
+        for number, text in _numbered(path, lines):
+            line = _decode(path, number, text)
+            if isinstance(line, Letter):
+                yield to_letter(line)
+
+
+async def archive_pages(path: Path) -> AsyncIterator[list[DeadLetter]]:
+    """The letters of an archive in pages fit for one `bury`, after the whole file was checked."""
+    letters = read_archive(path)
+    try:
+        while page := await asyncio.to_thread(_page, letters):
+            yield page
+    finally:
+        letters.close()
+
+
+def _page(letters: Iterator[DeadLetter]) -> list[DeadLetter]:
+    page: list[DeadLetter] = []
+    size = 0
+    for letter in letters:
+        page.append(letter)
+        size += len(letter.message.body)
+        if len(page) == PAGE or size >= APPEND_BYTES:
+            break
+    return page
+
+
+def _check(path: Path, lines: gzip.GzipFile) -> Archive:
+    sha256 = hashlib.sha256()
+    count = 0
+    trailer: Trailer | None = None
+    for number, text in _numbered(path, lines):
+        if trailer is not None:
+            raise _refused(path, number, "there is more after the trailer")
+        line = _decode(path, number, text)
+        if (number == 1) is not isinstance(line, Header):
+            raise _refused(path, number, "the header is the first line, and only there")
+        if isinstance(line, Trailer):
+            trailer = line
+            continue
+        sha256.update(text)
+        count += isinstance(line, Letter)
+    if trailer is None:
+        raise ArchiveError(f"{path} ends without its trailer: it was cut; {_UNMOVED}")
+    if trailer.count != count:
+        raise ArchiveError(f"{path} holds {count} letters, its trailer says {trailer.count}; {_UNMOVED}")
+    if trailer.sha256 != sha256.hexdigest():
+        raise ArchiveError(f"{path} was changed: its lines do not have the hash of its trailer; {_UNMOVED}")
+    return Archive(path, count, trailer.sha256)
+
+
+def _decode(path: Path, number: int, text: bytes) -> AnyLine:
+    """The line, checked as far as it can be by itself."""
+    try:
+        line = decode(text)
+        if isinstance(line, Letter):
+            to_letter(line)
+    except ArchiveError as error:
+        raise _refused(path, number, str(error)) from error
+    if isinstance(line, Header) and (line.format, line.version) != (FORMAT, VERSION):
+        raise _refused(
+            path,
+            number,
+            f"its format is {line.format!r} {line.version}, this program reads {FORMAT!r} {VERSION}: "
+            "use the version that wrote it, or a later one",
+        )
+    return line
+
+
+def _numbered(path: Path, lines: gzip.GzipFile) -> Iterator[tuple[int, bytes]]:
+    """Each line with its number, whatever the file holds: a line has a longest length."""
+    number = 0
+    while True:
+        number += 1
+        try:
+            text = lines.readline(LINE_BYTES)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise _refused(path, number, f"it is cut or damaged ({error})") from None
+        if not text:
+            return
+        if not text.endswith(b"\n"):
+            raise _refused(path, number, "the line has no end")
+        yield number, text
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[gzip.GzipFile]:
+    with saying(f"cannot read {path}", _ADVICE), gzip.open(path, "rb") as lines:
+        yield lines
+
+
+def _refused(path: Path, number: int, problem: str) -> ArchiveError:
+    return ArchiveError(f"{path}, line {number}: {problem}; {_UNMOVED}")

@@ -1,0 +1,158 @@
+"""Automatic re-drive (R14): letters of temporary failures come back by themselves once their cause is gone.
+
+Off unless a cool-down is set. Letters of one queue with one fingerprint have one cause and are judged
+together: after the cool-down a few go first, then ever larger parts, each waited for; the first failure among
+them halts it, and the next round waits twice as long. After three rounds in a row that failed, people decide.
+Never taken: a letter that any attempt called permanent, uncertain, expired or lost, or that was re-driven
+three times already. Known weakness: it looks at the 10,000 oldest letters that may be meant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+
+from redrive.core.failure import Kind as FailureKind
+from redrive.core.letters import Account
+from redrive.core.ports import PAGE, Store
+from redrive.core.settings import OfficeSettings
+from redrive.core.verdict import Reason
+from redrive.office.audit import Actor
+from redrive.office.filters import parse
+from redrive.office.index import Found, Index
+from redrive.office.operations.desk import Operations
+from redrive.office.operations.finding import Policy
+from redrive.office.operations.operation import Kind, NoOperation, Operation, OperationState, Order, Selection
+
+ACTOR = Actor("automatic re-drive", "duty")
+AUTOMATIC_RECORDS = "automatic"
+ROUNDS = 3
+CANARY = 3
+RATE = "20/s"
+_LETTERS = 2_000
+_PAGES = 20
+_SHORTEST_S, _LONGEST_S = 1.0, 60.0
+_KEEP_S = 30 * 86_400.0
+
+Cause = tuple[str, str]
+"""A queue and a fingerprint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What is known of a cause: the round under way, how many failed in a row, and when the next may be."""
+
+    operation: str | None = None
+    failed: int = 0
+    not_before_at: int = 0
+
+
+class Automatic:
+    """The duty on one store."""
+
+    def __init__(
+        self, store: Store, index: Index, policy: Policy, settings: OfficeSettings, cool_down_s: float
+    ) -> None:
+        self._store = store
+        self._index = index
+        self._cool_down_s = cool_down_s
+        self._operations = Operations(store, ACTOR, index, policy, settings)
+
+    async def step(self) -> float:
+        """End the rounds that are over, and begin those that are due."""
+        busy = await self._end_rounds()
+        for cause, ids in (await self._causes()).items():
+            if cause not in busy:
+                await self._begin(cause, ids)
+        return min(_LONGEST_S, max(_SHORTEST_S, self._cool_down_s / 10))
+
+    async def _end_rounds(self) -> set[Cause]:
+        """The causes whose round is still under way."""
+        busy: set[Cause] = set()
+        for record in await self._store.list_records(AUTOMATIC_RECORDS):
+            trial = Trial(**record.document)
+            if trial.operation is None:
+                continue
+            cause = _cause(record.id)
+            ended = await self._end(trial, trial.operation)
+            if ended is None:
+                busy.add(cause)
+            else:
+                await self._keep(cause, ended)
+        return busy
+
+    async def _end(self, trial: Trial, operation_id: str) -> Trial | None:
+        """What a round came to; None while it goes on. A halted one is cancelled: nobody need look at it."""
+        try:
+            seen = await self._operations.show(operation_id)
+        except NoOperation:
+            return replace(trial, operation=None)
+        operation = seen.operation
+        if operation.state is OperationState.HALTED:
+            operation = await self._operations.cancel(operation_id)
+        if not operation.state.ended:
+            return None
+        if operation.state is OperationState.FINISHED and not seen.failed:
+            return None if seen.outstanding else Trial()
+        failed = trial.failed + 1
+        wait_ms = round(1000 * self._cool_down_s * 2**failed)
+        return Trial(None, failed, self._store.now() + wait_ms)
+
+    async def _begin(self, cause: Cause, ids: list[str]) -> None:
+        record = await self._store.get_record(AUTOMATIC_RECORDS, _name(cause))
+        trial = Trial() if record is None else Trial(**record.document)
+        if trial.failed >= ROUNDS or self._store.now() < trial.not_before_at:
+            return
+        order = Order(
+            Kind.REDRIVE,
+            Selection(ids=tuple(ids)),
+            rate=RATE,
+            canary=CANARY,
+            ramp=True,
+            halt_share=0.0,
+            halt_least=1,
+        )
+        started: Operation = await self._operations.start(order)
+        await self._keep(cause, replace(trial, operation=started.id))
+
+    async def _keep(self, cause: Cause, trial: Trial) -> None:
+        await self._store.put_record(
+            AUTOMATIC_RECORDS, _name(cause), asdict(trial), expected=None, ttl_s=_KEEP_S
+        )
+
+    async def _causes(self) -> dict[Cause, list[str]]:
+        """The letters that may come back, by cause, oldest first."""
+        cool_down_s = max(1, round(self._cool_down_s))
+        asked = parse(f"kind:temporary reason:{Reason.EXHAUSTED} redriven:<{ROUNDS} age:>{cool_down_s}s")
+        causes: dict[Cause, list[str]] = {}
+        cursor = None
+        for _ in range(_PAGES):
+            page = await self._index.find(asked, after=cursor, limit=PAGE)
+            for account in await self._accounts(page.letters):
+                ids = causes.setdefault((account.message.queue, account.failures[-1].fingerprint), [])
+                if len(ids) < _LETTERS:
+                    ids.append(account.message.id)
+            cursor = page.cursor
+            if cursor is None:
+                break
+        return causes
+
+    async def _accounts(self, letters: tuple[Found, ...]) -> list[Account]:
+        found: list[Account] = []
+        for queue in dict.fromkeys(one.queue for one in letters):
+            ids = [one.id for one in letters if one.queue == queue]
+            found += [one for one in await self._store.accounts(queue, ids) if _may_return(one)]
+        return found
+
+
+def _may_return(account: Account) -> bool:
+    temporary = all(one.kind is FailureKind.TEMPORARY for one in account.failures)
+    return account.reason is Reason.EXHAUSTED and bool(account.failures) and temporary
+
+
+def _name(cause: Cause) -> str:
+    return "/".join(cause)
+
+
+def _cause(name: str) -> Cause:
+    queue, _, fingerprint = name.partition("/")
+    return queue, fingerprint

@@ -1,0 +1,114 @@
+"""One index finds: search, counts, groups, shape and SQL, on two relations, `letters` and `letter_bodies`.
+
+The SQLite store has them itself and is read where it is; any other store feeds a disposable file of ours. An
+index may be behind: every move is compare-and-set in the store, so a stale answer can only cause `skipped`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from redrive.core.errors import StoreError
+from redrive.core.ports import OwnIndex, Store
+from redrive.office.filters import Condition, Filter, compile_filter
+from redrive.office.index import finding
+from redrive.office.index.cursors import Cursor, CursorError, Order
+from redrive.office.index.feeding import Fed
+from redrive.office.index.finding import Found, FoundPage, Looked, Part
+from redrive.office.index.reading import TIME_LIMIT_S, TimeLimit, read
+from redrive.office.index.sources import Freshness, Own, Source
+
+__all__ = [
+    "CursorError",
+    "Found",
+    "FoundPage",
+    "Freshness",
+    "Index",
+    "Looked",
+    "Order",
+    "Part",
+    "TimeLimit",
+]
+
+BUDGET_S = 0.3
+CATCH_UP_S = 2.0
+
+T = TypeVar("T")
+
+
+class Index:
+    """The dead letters of an open store, to be searched. `scope`: the tenant the asker is bound to (I13).
+
+    `folder` is where a disposable index may be kept, under `name`; without one it lives in memory.
+    """
+
+    def __init__(self, store: Store, folder: Path | None = None, name: str = "") -> None:
+        self._store = store
+        fed_from = store.index
+        self._source: Source = (
+            Own(fed_from) if isinstance(fed_from, OwnIndex) else Fed(store, fed_from, folder, name)
+        )
+
+    @property
+    def freshness(self) -> Freshness:
+        """How the last answer stood to the store."""
+        return self._source.freshness
+
+    async def catch_up(self) -> Freshness:
+        """Take in all that happened in the store; every question does a little of it."""
+        await self._source.ready(None)
+        return self._source.freshness
+
+    async def close(self) -> None:
+        """Let go of the disposable index; its file stays where it is for the next time."""
+        await self._source.close()
+
+    async def find(
+        self,
+        asked: Filter,
+        *,
+        scope: str | None = None,
+        after: str | None = None,
+        limit: int = 50,
+        order: Order = Order.OLDEST,
+        budget_s: float = BUDGET_S,
+    ) -> FoundPage:
+        """A page of letters; on payload or text what `budget_s` finds, and how far it looked."""
+        cursor = Cursor.start(order) if after is None else Cursor.parse(after, order)
+        condition = self.compile(asked, scope)
+        return await self.read(lambda db: finding.find(db, condition, cursor, limit, budget_s))
+
+    async def count(self, asked: Filter, *, scope: str | None = None) -> int:
+        """How many letters are meant, all of them looked at."""
+        condition = self.compile(asked, scope)
+        return await self.read(lambda db: finding.count(db, condition))
+
+    async def split(self, asked: Filter, *, scope: str | None = None) -> list[Part]:
+        """The letters meant, by tenant and reason, the most first."""
+        condition = self.compile(asked, scope)
+        return await self.read(lambda db: finding.split(db, condition))
+
+    def now(self) -> int:
+        """The store's clock."""
+        return self._store.now()
+
+    def compile(self, asked: Filter, scope: str | None) -> Condition:
+        """The filter as a condition at this instant of the store."""
+        return compile_filter(asked, now=self.now(), scope=scope)
+
+    async def read(self, work: Callable[[apsw.Connection], T], limit_s: float = TIME_LIMIT_S) -> T:
+        """Catch up as far as a question may wait for it, then read."""
+        try:
+            return await read(await self.address(), work, limit_s)
+        except StoreError as error:
+            if not await self._source.mend(error):
+                raise
+        return await read(await self.address(), work, limit_s)
+
+    async def address(self) -> str:
+        """Where the letters are, for reading only, caught up as far as a question may wait for it."""
+        return await self._source.ready(CATCH_UP_S)

@@ -1,0 +1,181 @@
+"""A disposable index: a file of ours, or memory, with the relations of the SQLite store's own index.
+
+It holds payloads, so it is readable by its owner alone and lies in a folder that nobody else can write.
+Several processes share one file; a page of changes is taken in by whoever comes first, and only on top of the
+page before it. A damaged file is emptied in place, never replaced: another process may have it open.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from redrive.core.letters import ChangePage, DeadLetter
+from redrive.office.index.reading import PATIENCE_MS, read_only
+from redrive.office.sql import load_sql
+from redrive.office.wire import failed_attempts
+
+SCHEMA = 1
+_SQL = load_sql("index")
+_DAMAGED = (apsw.CorruptError, apsw.NotADBError)
+
+
+class Disposable:
+    """The file of one store, by its name; without a folder that can be trusted, memory."""
+
+    def __init__(self, folder: Path | None, name: str) -> None:
+        self._path = None if folder is None else _make_file(folder, name)
+        self._memory = f"file:/redrive-{secrets.token_hex(8)}?vfs=memdb"
+        self._keeper: apsw.Connection | None = None
+        self._prepared = False
+
+    @property
+    def address(self) -> str:
+        """What to read from."""
+        return self._memory if self._path is None else read_only(self._path)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether it goes with this process."""
+        return self._path is None
+
+    def caught_up_at(self) -> int | None:
+        """When the store was last seen whole, by any process."""
+        with self._open() as db:
+            at: int | None = db.execute(_SQL["caught_up"]).get
+            return at
+
+    def set_caught_up(self, at: int) -> None:
+        """The store was seen whole at this instant."""
+        with self._open() as db:
+            db.execute(_SQL["set_caught_up"], (at,))
+
+    def positions(self) -> dict[str, int]:
+        """How far each queue's changes were taken in."""
+        with self._open() as db:
+            return dict(db.execute(_SQL["positions"]))
+
+    def apply(self, queue: str, after: int, page: ChangePage) -> int:
+        """Take in the page after a position; the position then, which another process may have set."""
+        with self._open() as db, _transaction(db):
+            found = _position(db, queue)
+            if found != after:
+                return found
+            if page.reset:
+                db.execute(_SQL["forget_bodies"], (queue,))
+                db.execute(_SQL["forget_letters"], (queue,))
+            gone = [(change.id, queue) for change in page.changes if change.letter is None]
+            letters = [change.letter for change in page.changes if change.letter is not None]
+            db.executemany(_SQL["remove_body"], gone)
+            db.executemany(_SQL["remove_letter"], gone)
+            db.executemany(_SQL["add_letter"], map(letter_row, letters))
+            db.executemany(_SQL["add_body"], ((one.message.id, one.message.body) for one in letters))
+            db.execute(_SQL["set_position"], (queue, page.position))
+            return page.position
+
+    def empty(self) -> None:
+        """Forget everything, also what is damaged; the next catch-up begins anew."""
+        db = self._connect()
+        try:
+            db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
+            db.execute("vacuum")
+            db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
+            self._prepare(db)
+        finally:
+            db.close()
+
+    def close(self) -> None:
+        """Let go of the memory."""
+        if self._keeper is not None:
+            self._keeper.close()
+            self._keeper = None
+
+    @contextmanager
+    def _open(self) -> Iterator[apsw.Connection]:
+        db = self._connect()
+        try:
+            self._prepare(db)
+            yield db
+        finally:
+            db.close()
+
+    def _connect(self) -> apsw.Connection:
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+        if self._path is None and self._keeper is None:
+            self._keeper = apsw.Connection(self._memory, flags=flags)
+        db = apsw.Connection(self._memory if self._path is None else str(self._path), flags=flags)
+        db.set_busy_timeout(PATIENCE_MS)
+        db.execute("pragma synchronous = off")
+        return db
+
+    def _prepare(self, db: apsw.Connection) -> None:
+        if db.pragma("user_version") == SCHEMA:
+            return
+        db.pragma("journal_mode", "wal")
+        with _transaction(db):
+            if db.pragma("user_version") != SCHEMA:
+                db.execute(_SQL["schema"])
+                db.pragma("user_version", SCHEMA)
+
+
+def letter_row(letter: DeadLetter) -> tuple[str | int | float | None, ...]:
+    """A letter as a row of `letters`."""
+    message = letter.message
+    last = letter.failures[-1] if letter.failures else None
+    return (
+        message.id,
+        message.queue,
+        message.tenant,
+        letter.reason.value,
+        last.kind.value if last else None,
+        last.code if last else None,
+        last.reason if last else letter.reason.value,
+        letter.fingerprint,
+        failed_attempts(letter),
+        len(letter.redrives),
+        letter.progress.generation,
+        message.enqueued_at,
+        letter.died_at,
+        message.ttl_s,
+    )
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether an error says that the file itself is spoilt."""
+    return isinstance(error, _DAMAGED) or isinstance(error.__cause__, _DAMAGED)
+
+
+@contextmanager
+def _transaction(db: apsw.Connection) -> Iterator[None]:
+    db.execute("begin immediate")
+    try:
+        yield
+    except BaseException:
+        db.execute("rollback")
+        raise
+    db.execute("commit")
+
+
+def _position(db: apsw.Connection, queue: str) -> int:
+    return int(db.execute(_SQL["position"], (queue,)).get or 0)
+
+
+def _make_file(folder: Path, name: str) -> Path | None:
+    """An empty or known file that only we can read, or None when there can be none."""
+    path = folder / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}-{SCHEMA}.db"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+        if status.st_uid != os.getuid() or status.st_mode & 0o022:
+            return None
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+        path.chmod(0o600)
+    except OSError:
+        return None
+    return path

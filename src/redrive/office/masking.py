@@ -1,0 +1,58 @@
+"""What is shown of a letter: masked, unless someone who may see it asks to, which is audited (S2, S15).
+
+A payload that is not JSON may hold anything and is masked whole. What is masked is a copy: the store and the
+archives keep everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from redrive.core.ports import Store
+from redrive.core.redaction import MASKED, mask, redact
+from redrive.office.audit import Actor, action
+
+_TEXTS = ("reason", "traceback")
+
+
+class Mask:
+    """Masks documents of the wire; `names` are payload fields to mask besides the usual ones."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._names = frozenset(names)
+
+    @classmethod
+    def parse(cls, text: str) -> Mask:
+        """The names as a setting lists them, separated by commas."""
+        return cls(filter(None, (name.strip() for name in text.split(","))))
+
+    def payload(self, payload: Any) -> Any:
+        """A payload as everyone may see it."""
+        if isinstance(payload, Mapping) and payload.keys() == {"base64"}:
+            return {"base64": MASKED}
+        return mask(payload, self._names)
+
+    def document(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """A letter's or a message's document as everyone may see it."""
+        masked = dict(document)
+        if "originalData" in masked:
+            masked["originalData"] = self.payload(masked["originalData"])
+        if "headers" in masked:
+            masked["headers"] = mask(masked["headers"], self._names)
+        if masked.get("lastFailureReason") is not None:
+            masked["lastFailureReason"] = redact(masked["lastFailureReason"])
+        if "failures" in masked:
+            masked["failures"] = [_failure(one) for one in masked["failures"]]
+        return masked
+
+
+async def record_reveal(store: Store, actor: Actor, ids: Iterable[str]) -> None:
+    """Say in the audit who sees the payloads of these messages, before they are shown."""
+    async with action(store, actor, "reveal", {"ids": list(ids)}):
+        pass
+
+
+def _failure(document: Mapping[str, Any]) -> dict[str, Any]:
+    texts = {name: redact(document[name]) for name in _TEXTS if document.get(name) is not None}
+    return {**document, **texts}

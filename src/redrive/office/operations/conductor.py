@@ -1,0 +1,95 @@
+"""Carries operations on, step by step, in any process: the lease says which one does it now.
+
+A crash anywhere is resumed by whoever takes the lease next. The CLI conducts what it started itself, so it
+works with no server up; a server conducts whatever lives. An operation that cannot go on fails with a reason
+and does not stand in the way of the others; a store that does not answer is the caller's to try again.
+"""
+
+from __future__ import annotations
+
+from redrive.core.errors import StoreError
+from redrive.core.failure import clip
+from redrive.core.letters import OperationTally
+from redrive.core.ports import Store
+from redrive.core.redaction import redact
+from redrive.office.leases import Lease, holder_name
+from redrive.office.operations import ledger
+from redrive.office.operations.finding import Chooser
+from redrive.office.operations.operation import NoOperation, Operation, OperationState
+from redrive.office.operations.steps import Step, Steps
+
+CONDUCTOR_RECORDS = "conductor"
+LEASE_S = 10.0
+IDLE_S = 0.5
+_REASON_LENGTH = 300
+_ORPHAN_MS = 60_000
+
+
+class Conductor:
+    """Conducts the operations of a store, for one process."""
+
+    def __init__(self, store: Store, chooser: Chooser, budget: int) -> None:
+        self._store = store
+        self._steps = Steps(store, chooser, budget)
+        self._holder = holder_name()
+        self._leases: dict[str, Lease] = {}
+
+    async def conduct(self) -> float:
+        """One step for each operation that lives; in how many seconds the next ones are due."""
+        pause_s = IDLE_S
+        for operation_id in await ledger.live(self._store):
+            pause_s = min(pause_s, await self.advance(operation_id))
+        return pause_s
+
+    async def advance(self, operation_id: str) -> float:
+        """One step of an operation, when it is ours to conduct; in how many seconds another is worth it."""
+        try:
+            operation = await ledger.load(self._store, operation_id)
+        except NoOperation:
+            return await self._drop_orphan(operation_id)
+        if not operation.state.runs and (not operation.state.ended or operation.told):
+            await self._release(operation_id)
+            return IDLE_S
+        if not await self._lease(operation_id).hold():
+            return IDLE_S
+        step = await self._step(operation)
+        if step.operation.told:
+            await self._release(operation_id)
+        return step.pause_s
+
+    async def tally(self, operation: Operation) -> OperationTally:
+        """What came of an operation's letters so far."""
+        return await self._steps.tally(operation)
+
+    async def release(self) -> None:
+        """Let others conduct what we do."""
+        for operation_id in list(self._leases):
+            await self._release(operation_id)
+
+    async def _step(self, operation: Operation) -> Step:
+        try:
+            return await self._steps.next(operation)
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it must not stand in the way of the other operations
+            why = f"{type(error).__name__}: {clip(redact(str(error)), _REASON_LENGTH)}"
+            return await self._steps.end(operation, OperationState.FAILED, why)
+
+    def _lease(self, operation_id: str) -> Lease:
+        if operation_id not in self._leases:
+            self._leases[operation_id] = Lease(
+                self._store, CONDUCTOR_RECORDS, operation_id, self._holder, LEASE_S
+            )
+        return self._leases[operation_id]
+
+    async def _release(self, operation_id: str) -> None:
+        lease = self._leases.pop(operation_id, None)
+        if lease is not None:
+            await lease.release()
+
+    async def _drop_orphan(self, operation_id: str) -> float:
+        """A process died between the two writes that start an operation: nothing was begun."""
+        record = await self._store.get_record(ledger.LIVE_RECORDS, operation_id)
+        if record is not None and self._store.now() - int(record.document["at"]) > _ORPHAN_MS:
+            await ledger.retire(self._store, operation_id)
+        return IDLE_S

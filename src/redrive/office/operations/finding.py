@@ -1,0 +1,127 @@
+"""Which letters a selection means, page by page, oldest first, and which of them are left out.
+
+A letter whose own short time to live has passed (a one-time code) is counted and left out unless asked for
+(R12). What died after the question was asked is left out as well: it may be the same letter coming back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from redrive.core.errors import StoreUnavailable
+from redrive.core.letters import Account, LetterKey
+from redrive.core.lifecycle import State
+from redrive.core.ports import Store
+from redrive.core.retry import RetryPolicy
+from redrive.office.filters import parse
+from redrive.office.index import Found, Index
+from redrive.office.operations.ledger import Letter
+from redrive.office.operations.operation import CHUNK, Selection
+
+Policy = Callable[[str], RetryPolicy]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One page of a selection: the letters taken, how many were left out and why, and where it goes on."""
+
+    taken: tuple[Found, ...]
+    cursor: str | None
+    expired: int = 0
+    gone: int = 0
+    missing: int = 0
+
+    @property
+    def letters(self) -> list[Letter]:
+        return [(one.queue, LetterKey(one.id, one.generation)) for one in self.taken]
+
+
+class Chooser:
+    """Turns a selection into pages of letters, as of one instant."""
+
+    def __init__(self, store: Store, index: Index, policy: Policy) -> None:
+        self._store = store
+        self._index = index
+        self._policy = policy
+
+    async def pages(self, selection: Selection, as_of: int, *, expired: bool) -> AsyncIterator[Chosen]:
+        """Every page, up to the selection's limit."""
+        cursor, taken = None, 0
+        while True:
+            page = await self.page(selection, as_of, cursor, taken, expired=expired)
+            yield page
+            taken += len(page.taken)
+            cursor = page.cursor
+            if cursor is None:
+                return
+
+    async def page(
+        self, selection: Selection, as_of: int, cursor: str | None, taken: int, *, expired: bool
+    ) -> Chosen:
+        """The page after a cursor, when `taken` letters were taken before it."""
+        chosen = await (self._named(selection, cursor) if selection.ids else self._found(selection, cursor))
+        alive = [one for one in chosen.taken if one.died_at <= as_of]
+        kept = [one for one in alive if expired or not self._has_expired(one, as_of)]
+        room = len(kept) if selection.limit is None else selection.limit - taken
+        ends = len(kept) >= room if selection.limit is not None else False
+        ends = ends or (not selection.ids and len(alive) < len(chosen.taken))
+        return Chosen(
+            tuple(kept[:room]),
+            None if ends else chosen.cursor,
+            len(alive) - len(kept),
+            chosen.gone,
+            chosen.missing,
+        )
+
+    async def _found(self, selection: Selection, cursor: str | None) -> Chosen:
+        if cursor is None:
+            await self._catch_up()
+        page = await self._index.find(
+            parse(selection.filter), scope=selection.scope, after=cursor, limit=CHUNK
+        )
+        return Chosen(page.letters, page.cursor)
+
+    async def _catch_up(self) -> None:
+        """Whatever was dead when the question was asked is to be found."""
+        problem = (await self._index.catch_up()).problem
+        if problem is not None:
+            raise StoreUnavailable(f"the letters cannot be told: {problem}")
+
+    async def _named(self, selection: Selection, cursor: str | None) -> Chosen:
+        begin = int(cursor or 0)
+        ids = list(dict.fromkeys(selection.ids))
+        taken: list[Found] = []
+        gone = missing = 0
+        for name in ids[begin : begin + CHUNK]:
+            account = await self._store.get(name)
+            if account is None or selection.scope not in (None, account.message.tenant):
+                missing += 1
+            elif account.died_at is None or account.reason is None or not _is_meant(account, selection):
+                gone += 1
+            else:
+                message = account.message
+                taken.append(
+                    Found(
+                        message.queue,
+                        message.id,
+                        account.progress.generation,
+                        message.tenant,
+                        account.reason.value,
+                        account.died_at,
+                        message.enqueued_at,
+                        message.ttl_s,
+                    )
+                )
+        end = begin + CHUNK
+        return Chosen(tuple(taken), str(end) if end < len(ids) else None, 0, gone, missing)
+
+    def _has_expired(self, one: Found, now: int) -> bool:
+        """Only a time to live of its own counts: a queue's usual one is renewed by a re-drive."""
+        own = one.ttl_s < self._policy(one.queue).ttl_s
+        return own and one.enqueued_at + one.ttl_s * 1000 < now
+
+
+def _is_meant(account: Account, selection: Selection) -> bool:
+    """Whether it is dead, and by the death that was named, where one was."""
+    return account.state is State.DEAD and selection.generation in (None, account.progress.generation)

@@ -1,0 +1,133 @@
+"""Where operations are kept: their record, their frozen list in chunks, and which live.
+
+Every change of an operation is compare-and-set on one record. A chunk is written before the record counts it,
+so a crash leaves at most a chunk that is written again. Known weakness: ended operations and their lists stay
+until `forget` takes them.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterator, Callable, Sequence
+from hashlib import sha256
+from typing import Any
+
+from redrive.core.errors import VersionConflict
+from redrive.core.letters import LetterKey
+from redrive.core.ports import PAGE, Store
+from redrive.office.operations.operation import NoOperation, Operation, OperationError, read_operation
+
+OPERATION_RECORDS = "operation"
+LETTER_RECORDS = "operation_letters"
+BODY_RECORDS = "operation_body"
+LIVE_RECORDS = "operation_live"
+
+Letter = tuple[str, LetterKey]
+"""The queue of a letter, and the one death of it that is meant."""
+
+
+async def create(store: Store, operation: Operation) -> None:
+    """Keep a new operation; once more with the same id changes nothing."""
+    await store.put_record(LIVE_RECORDS, operation.id, {"at": operation.created_at}, expected=None)
+    try:
+        await store.put_record(OPERATION_RECORDS, operation.id, operation.document(), expected=0)
+    except VersionConflict:
+        return
+
+
+async def load(store: Store, operation_id: str) -> Operation:
+    """The operation, or NoOperation."""
+    record = await store.get_record(OPERATION_RECORDS, operation_id)
+    if record is None:
+        raise NoOperation(operation_id)
+    return read_operation(record.document)
+
+
+async def change(store: Store, operation_id: str, make: Callable[[Operation], Operation]) -> Operation:
+    """Apply a change to the operation as it is now, whoever else changes it."""
+    while True:
+        record = await store.get_record(OPERATION_RECORDS, operation_id)
+        if record is None:
+            raise NoOperation(operation_id)
+        current = read_operation(record.document)
+        changed = make(current)
+        if changed == current:
+            return current
+        try:
+            await store.put_record(
+                OPERATION_RECORDS, operation_id, changed.document(), expected=record.version
+            )
+        except VersionConflict:
+            continue
+        return changed
+
+
+async def every(store: Store) -> AsyncIterator[Operation]:
+    """All operations, the oldest first."""
+    after = None
+    while page := await store.list_records(OPERATION_RECORDS, after=after, limit=PAGE):
+        for record in page:
+            yield read_operation(record.document)
+        after = page[-1].id
+
+
+async def live(store: Store) -> list[str]:
+    """The ids of operations that have not ended, or whose end is not told yet."""
+    return [record.id for record in await store.list_records(LIVE_RECORDS)]
+
+
+async def retire(store: Store, operation_id: str) -> None:
+    """It has ended and its end is told: nobody needs to look at it any more."""
+    await store.delete_record(LIVE_RECORDS, operation_id, expected=None)
+    await store.delete_record(BODY_RECORDS, operation_id, expected=None)
+
+
+async def forget(store: Store, operation: Operation) -> None:
+    """Remove an ended operation with its frozen list; the audit keeps what it did."""
+    for number in range(operation.frozen.chunks):
+        await store.delete_record(LETTER_RECORDS, _chunk_id(operation.id, number), expected=None)
+    await store.delete_record(OPERATION_RECORDS, operation.id, expected=None)
+
+
+async def write_chunk(store: Store, operation_id: str, number: int, letters: Sequence[Letter]) -> None:
+    """Keep the letters of one chunk; writing it again replaces it."""
+    await store.put_record(
+        LETTER_RECORDS, _chunk_id(operation_id, number), {"letters": _plain(letters)}, expected=None
+    )
+
+
+async def read_chunk(store: Store, operation_id: str, number: int) -> list[Letter]:
+    """The letters of one chunk; an empty list when there is none."""
+    record = await store.get_record(LETTER_RECORDS, _chunk_id(operation_id, number))
+    if record is None:
+        return []
+    return [(queue, LetterKey(name, generation)) for queue, name, generation in record.document["letters"]]
+
+
+async def write_body(store: Store, operation_id: str, body: bytes) -> None:
+    """Keep the body that an edited letter gets."""
+    document = {"base64": b64encode(body).decode("ascii")}
+    await store.put_record(BODY_RECORDS, operation_id, document, expected=None)
+
+
+async def read_body(store: Store, operation_id: str) -> bytes:
+    """The body that an edited letter gets."""
+    record = await store.get_record(BODY_RECORDS, operation_id)
+    if record is None:
+        raise OperationError(f"the edited body of operation {operation_id} is gone: start it again")
+    return b64decode(record.document["base64"])
+
+
+def chained_hash(before: str, letters: Sequence[Letter]) -> str:
+    """The hash of a frozen list: of the hash before a chunk, and the chunk."""
+    text = json.dumps([before, _plain(letters)], separators=(",", ":"))
+    return sha256(text.encode("utf-8")).hexdigest()
+
+
+def _plain(letters: Sequence[Letter]) -> list[Any]:
+    return [[queue, key.id, key.generation] for queue, key in letters]
+
+
+def _chunk_id(operation_id: str, number: int) -> str:
+    return f"{operation_id}/{number:06d}"

@@ -1,0 +1,129 @@
+"""How a slice of letters moves: in place, out of the way, or with a new message in its place.
+
+Each move names one death of a letter, so a slice that is moved again after a crash moves nothing twice (P28).
+A new message is appended before its letter is removed (P27), with a short delay: whoever loses the letter to
+another operation meanwhile cancels the new message before it runs.
+Known weakness: a process that dies within that delay, while another operation takes the same letter, leaves
+both; and a letter that shares its parent's body cannot go to another queue: it is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID, uuid5
+
+from redrive.core.letters import Account, LetterKey, OperationTally
+from redrive.core.lifecycle import Move, State
+from redrive.core.message import Entry, Message, Track, expiry
+from redrive.core.ports import APPEND_BYTES, Store
+from redrive.office.operations.ledger import Letter
+from redrive.office.operations.operation import Kind, Operation
+
+_NAMESPACE = UUID("6c1f0b52-7d0e-5c43-9f0a-3f3d5f1f7b21")
+_HOLD_BACK_MS = 5_000
+
+
+async def move(store: Store, operation: Operation, letters: Sequence[Letter], body: bytes | None) -> None:
+    """Move a slice; what is not that death of a letter any more is skipped."""
+    for queue, keys in _by_queue(letters).items():
+        if operation.order.replaces:
+            await _replace(store, operation, queue, keys, body)
+        elif operation.order.kind is Kind.REDRIVE:
+            await store.redrive(queue, keys, actor=operation.actor, operation=operation.id)
+        else:
+            await store.remove(queue, keys, Move.DISCARD, actor=operation.actor, operation=operation.id)
+
+
+def new_id(operation: Operation, key: LetterKey) -> str:
+    """The id of the message that takes a letter's place: the same whenever it is made."""
+    return str(uuid5(_NAMESPACE, f"{key.id}/{key.generation}/{operation.id}"))
+
+
+async def tally_replaced(store: Store, operation: Operation, letters: Sequence[Letter]) -> OperationTally:
+    """The operation's tally, with what came of the new messages of these letters."""
+    tally = await store.tally(operation.id)
+    accounts: list[Account] = []
+    for queue, keys in _by_queue(letters).items():
+        target = operation.order.to_queue or queue
+        accounts += await store.accounts(target, [new_id(operation, key) for key in keys])
+    failed = sum(any(one.failures) for one in accounts)
+    ended = [one.state for one in accounts]
+    return OperationTally(
+        moved=tally.moved,
+        passed=sum(one.state is State.DONE and not one.failures for one in accounts),
+        failed=failed,
+        done=ended.count(State.DONE),
+        dead=ended.count(State.DEAD),
+        removed=sum(one.state is State.REMOVED and not one.failures for one in accounts),
+    )
+
+
+async def _replace(
+    store: Store, operation: Operation, queue: str, keys: Sequence[LetterKey], body: bytes | None
+) -> None:
+    target = operation.order.to_queue or queue
+    accounts = {one.message.id: one for one in await store.accounts(queue, [key.id for key in keys])}
+    dead = [key for key in keys if _may_go(accounts.get(key.id), key, target)]
+    made = {key.id: new_id(operation, key) for key in keys}
+    for batch in _batches([_entry(store, operation, accounts[key.id], target, body) for key in dead]):
+        await store.append([[entry] for entry in batch])
+    removed = await store.remove(queue, dead, Move.REPLACE, actor=operation.actor, operation=operation.id)
+    await store.run_now(target, [made[one] for one in removed])
+    lost = [made[key.id] for key in keys if key.id not in removed and not _replaced(accounts.get(key.id))]
+    if lost:
+        await store.cancel(target, lost, actor=operation.actor)
+
+
+def _may_go(account: Account | None, key: LetterKey, target: str) -> bool:
+    if account is None or account.state is not State.DEAD:
+        return False
+    away = account.message.parent is not None and target != account.message.queue
+    return account.progress.generation == key.generation and not away
+
+
+def _replaced(account: Account | None) -> bool:
+    return account is not None and account.removal is not None and account.removal.move is Move.REPLACE
+
+
+def _entry(store: Store, operation: Operation, account: Account, target: str, body: bytes | None) -> Entry:
+    old, now = account.message, store.now()
+    key = LetterKey(old.id, account.progress.generation)
+    message = Message(
+        id=new_id(operation, key),
+        queue=target,
+        tenant=old.tenant,
+        body=old.body if body is None else body,
+        enqueued_at=now,
+        ttl_s=old.ttl_s,
+        track=Track.REDRIVE,
+        headers={
+            **old.headers,
+            "x-redriven-from": old.id,
+            "x-redriven-queue": old.queue,
+            "x-redriven-operation": operation.id,
+            "x-redriven-count": str(account.progress.generation + 1),
+        },
+        parent=old.parent,
+    )
+    due_at = now + _HOLD_BACK_MS
+    return Entry(message, due_at, expiry(now, due_at, old.ttl_s))
+
+
+def _batches(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """So that no append is larger than a store takes."""
+    batches: list[list[Entry]] = []
+    size = 0
+    for entry in entries:
+        size += len(entry.message.body)
+        if not batches or size > APPEND_BYTES:
+            batches.append([])
+            size = len(entry.message.body)
+        batches[-1].append(entry)
+    return batches
+
+
+def _by_queue(letters: Sequence[Letter]) -> dict[str, list[LetterKey]]:
+    queues: dict[str, list[LetterKey]] = {}
+    for queue, key in letters:
+        queues.setdefault(queue, []).append(key)
+    return queues

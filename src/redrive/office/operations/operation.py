@@ -1,0 +1,215 @@
+"""What an operation is: what was asked, what was frozen, and how far it is. One record holds it all.
+
+Nothing here asks the store. The record is written compare-and-set (`ledger.py`), so whatever a process read
+is either still true when it writes, or it reads again.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from redrive.core.errors import ConfigurationError, RedriveError
+from redrive.core.letters import OperationTally
+from redrive.core.limits import Rate
+from redrive.core.message import check_queue, check_tenant
+from redrive.office.audit import Actor
+
+CHUNK = 500
+NAMED_LETTERS = 10_000
+
+
+class OperationError(RedriveError):
+    """An operation cannot be found, or cannot do what was asked of it now."""
+
+
+class NoOperation(OperationError):
+    """There is no operation of this id, or it is not the caller's to see."""
+
+    def __init__(self, operation_id: str) -> None:
+        self.operation_id = operation_id
+        super().__init__(f"no operation {operation_id!r}: redrive ops list shows those there are")
+
+
+class Kind(StrEnum):
+    """What an operation does with each of its letters."""
+
+    REDRIVE = "redrive"
+    DISCARD = "discard"
+    EXPORT = "export"
+    ARCHIVE = "archive"
+    RESTORE = "restore"
+
+
+class OperationState(StrEnum):
+    """How far an operation is. In CANARY some letters are out and their outcome is waited for."""
+
+    FREEZING = "freezing"
+    CANARY = "canary"
+    MOVING = "moving"
+    PAUSED = "paused"
+    HALTED = "halted"
+    CANCELLED = "cancelled"
+    FINISHED = "finished"
+    FAILED = "failed"
+
+    @property
+    def runs(self) -> bool:
+        """Whether a conductor has something to do for it."""
+        return self in (OperationState.FREEZING, OperationState.CANARY, OperationState.MOVING)
+
+    @property
+    def ended(self) -> bool:
+        return self in (OperationState.CANCELLED, OperationState.FINISHED, OperationState.FAILED)
+
+
+class _Document(msgspec.Struct, frozen=True, rename="camel"):
+    """What is stored: JSON in camelCase."""
+
+
+class Selection(_Document, frozen=True):
+    """Which letters: these ids, or those that a filter finds (an empty one: all), the oldest `limit` of them.
+
+    `scope` is the tenant that the caller is bound to; nothing of another is ever chosen (I13). `generation`
+    says which death of the named letters is meant; None is whichever there is.
+    """
+
+    ids: tuple[str, ...] = ()
+    generation: int | None = None
+    filter: str = ""
+    scope: str | None = None
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.ids and (self.filter or self.limit is not None):
+            raise OperationError("say which letters by ids, or by a filter and a limit: not by both")
+        if len(self.ids) > NAMED_LETTERS:
+            raise OperationError(
+                f"{len(self.ids):,} ids in one operation: at most {NAMED_LETTERS:,}; use a filter"
+            )
+        if self.limit is not None and self.limit < 1:
+            raise OperationError(f"limit is {self.limit}: at least 1")
+        if self.scope is not None:
+            check_tenant(self.scope)
+
+
+class Order(_Document, frozen=True):
+    """What was asked for.
+
+    `canary` letters go first, and their first attempts are waited for; with `ramp` ever larger parts follow,
+    each waited for. Past `halt_share` of failures among `halt_least` or more that came back, it halts.
+    `expired` takes letters whose own short time to live has passed too. `edited`: a new body is kept for it.
+    """
+
+    kind: Kind
+    selection: Selection = Selection()
+    rate: str | None = None
+    canary: int = 0
+    ramp: bool = False
+    halt_share: float = 0.2
+    halt_least: int = 5
+    expired: bool = False
+    to_queue: str | None = None
+    edited: bool = False
+    file: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.rate is not None:
+            Rate.parse(self.rate)
+        if self.to_queue is not None:
+            check_queue(self.to_queue)
+        if not 0 <= self.canary <= CHUNK:
+            raise ConfigurationError(f"canary is {self.canary}: 0 to {CHUNK} letters")
+        if not 0 <= self.halt_share <= 1 or self.halt_least < 1:
+            raise ConfigurationError("halt: a share from 0 to 1, of at least 1 letter that came back")
+        judged = self.canary or self.ramp or self.to_queue is not None or self.edited
+        if judged and self.kind is not Kind.REDRIVE:
+            raise ConfigurationError(f"canary, ramp, queue and edit go with a re-drive, not with {self.kind}")
+
+    @property
+    def replaces(self) -> bool:
+        """Whether a new message takes each letter's place."""
+        return self.to_queue is not None or self.edited
+
+    @property
+    def pace(self) -> Rate | None:
+        return None if self.rate is None else Rate.parse(self.rate)
+
+
+class Frozen(_Document, frozen=True):
+    """The frozen list so far: its letters and chunks, its running hash, and where freezing goes on.
+
+    Counted and left out: `expired` (own time to live passed), `gone` (not dead any more), `missing`.
+    """
+
+    total: int = 0
+    chunks: int = 0
+    hash: str = ""
+    cursor: str | None = None
+    expired: int = 0
+    gone: int = 0
+    missing: int = 0
+
+
+class Counted(_Document, frozen=True):
+    """The store's tally when people last said "go on": what was before it is not judged again."""
+
+    moved: int = 0
+    passed: int = 0
+    failed: int = 0
+    removed: int = 0
+
+    @classmethod
+    def of(cls, tally: OperationTally) -> Counted:
+        return cls(tally.moved, tally.passed, tally.failed, tally.removed)
+
+
+class Operation(_Document, frozen=True):
+    """One bulk action from start to end.
+
+    `position`: letters of the frozen list that were handled; the next is number `offset` of chunk `chunk`.
+    `gate`: so many letters must have been judged, counted from `since`, before more are moved. `next_at`:
+    when the rate lets the next one go. `was`: the state that a resume goes back to. `row`: the position of
+    its last row in the audit; `told`: that was the outcome.
+    """
+
+    id: str
+    order: Order
+    actor: str
+    origin: str
+    created_at: int
+    row: int
+    state: OperationState = OperationState.FREEZING
+    why: str = ""
+    frozen: Frozen = Frozen()
+    position: int = 0
+    chunk: int = 0
+    offset: int = 0
+    gate: int | None = None
+    since: Counted = Counted()
+    next_at: int = 0
+    moving_at: int | None = None
+    was: OperationState | None = None
+    ended_at: int | None = None
+    told: bool = False
+
+    @property
+    def by(self) -> Actor:
+        return Actor(self.actor, self.origin)
+
+    @property
+    def left(self) -> int:
+        """Letters of the frozen list that were not handled yet."""
+        return self.frozen.total - self.position
+
+    def document(self) -> dict[str, Any]:
+        """As it is stored."""
+        built: dict[str, Any] = msgspec.to_builtins(self)
+        return built
+
+
+def read_operation(document: Any) -> Operation:
+    """From what is stored."""
+    return msgspec.convert(document, Operation)

@@ -1,0 +1,203 @@
+"""The steps of an operation, each small and safe to repeat: freeze a page, move a slice, tell the end.
+
+A step reads the operation, does one thing to the store, and writes how far it came, compare-and-set. A crash
+between the two repeats the step: chunks are written again, letters are moved by their generation, rows of the
+audit once. What people changed meanwhile (pause, cancel) stays as they changed it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from msgspec.structs import replace
+
+from redrive.core.letters import OperationTally
+from redrive.core.ports import Store
+from redrive.office.audit import add_later
+from redrive.office.operations import ledger
+from redrive.office.operations.finding import Chooser, Chosen
+from redrive.office.operations.ledger import Letter
+from redrive.office.operations.moves import move, tally_replaced
+from redrive.office.operations.operation import Counted, Frozen, Operation, OperationState
+from redrive.office.operations.rules import Go, Halt, Wait, judge, pace
+
+_OUTCOME_POLL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The operation after a step, and in how many seconds another one is worth it."""
+
+    operation: Operation
+    pause_s: float = 0.0
+
+
+class Steps:
+    """What may be done next for an operation, on one store."""
+
+    def __init__(self, store: Store, chooser: Chooser, budget: int) -> None:
+        self._store = store
+        self._chooser = chooser
+        self._budget = budget
+        self._chunk: tuple[str, int, list[Letter]] = ("", 0, [])
+
+    async def next(self, operation: Operation) -> Step:
+        """Do the next step."""
+        if operation.state is OperationState.FREEZING:
+            return await self.freeze(operation)
+        if operation.state.runs:
+            return await self.move(operation)
+        if operation.state.ended and not operation.told:
+            return await self.tell(operation)
+        return Step(operation, 1.0)
+
+    async def freeze(self, operation: Operation) -> Step:
+        """Keep another page of the letters that were dead when the operation was asked for."""
+        order, frozen = operation.order, operation.frozen
+        page = await self._chooser.page(
+            order.selection, operation.created_at, frozen.cursor, frozen.total, expired=order.expired
+        )
+        grown = _grow(frozen, page)
+        if grown.total > self._budget:
+            why = f"more than its budget of {self._budget:,} letters; nothing was moved: narrow the filter"
+            return await self.end(operation, OperationState.FAILED, why)
+        if page.taken:
+            await ledger.write_chunk(self._store, operation.id, frozen.chunks, page.letters)
+        if page.cursor is None:
+            return await self._frozen(operation, grown)
+        return Step(await self._change(operation, frozen=grown))
+
+    async def move(self, operation: Operation) -> Step:
+        """Move the next slice, as large as gate and rate let it be; or wait, halt, finish."""
+        if operation.left == 0:
+            return await self.end(operation, OperationState.FINISHED, "")
+        ruling = judge(operation, await self.tally(operation))
+        if isinstance(ruling, Halt):
+            return Step(await self._change(operation, state=OperationState.HALTED, was=None, why=ruling.why))
+        if isinstance(ruling, Wait):
+            return Step(await self._change(operation, why=ruling.why), _OUTCOME_POLL_S)
+        return await self._slice(operation, ruling)
+
+    async def tell(self, operation: Operation) -> Step:
+        """Write the outcome to the audit, once, whoever ends the operation; then it is nobody's duty."""
+        tally = await self._store.tally(operation.id)
+        outcome = {
+            "row": "outcome",
+            "ok": operation.state is not OperationState.FAILED,
+            "result": {
+                "operation": operation.id,
+                "state": operation.state.value,
+                "why": operation.why,
+                "hash": operation.frozen.hash,
+                "letters": operation.frozen.total,
+                "handled": operation.position,
+                "skipped": max(0, operation.position - tally.moved),
+                **asdict(tally),
+            },
+        }
+        row = await self._write(operation, outcome)
+        told = await self._change(operation, told=True, row=row)
+        await ledger.retire(self._store, operation.id)
+        return Step(told, 1.0)
+
+    async def end(self, operation: Operation, state: OperationState, why: str) -> Step:
+        """The operation ends here; its outcome is told by the next step."""
+        return Step(await self._change(operation, state=state, why=why, ended_at=self._store.now()))
+
+    async def tally(self, operation: Operation) -> OperationTally:
+        """What came of the letters so far; of new messages, those of the first chunk."""
+        if not operation.order.replaces:
+            return await self._store.tally(operation.id)
+        first = await self._letters(operation.id, 0)
+        return await tally_replaced(self._store, operation, first[: operation.position])
+
+    async def _slice(self, operation: Operation, ruling: Go) -> Step:
+        now = self._store.now()
+        letters = await self._letters(operation.id, operation.chunk)
+        rest = letters[operation.offset :]
+        if not rest:
+            why = f"chunk {operation.chunk} of its frozen list is gone; {operation.left:,} were not moved"
+            return await self.end(operation, OperationState.FAILED, why)
+        wanted = len(rest) if ruling.room is None else min(len(rest), ruling.room)
+        grant = pace(operation.order.pace, operation.next_at, now, wanted)
+        if grant.count == 0:
+            return Step(operation, max(0.001, (grant.next_at - now) / 1000))
+        await move(self._store, operation, rest[: grant.count], await self._body(operation))
+        ends_chunk = grant.count == len(rest)
+        moved = await self._change(
+            operation,
+            state=OperationState.MOVING if ruling.gate is None else OperationState.CANARY,
+            gate=ruling.gate,
+            why="",
+            position=operation.position + grant.count,
+            chunk=operation.chunk + ends_chunk,
+            offset=0 if ends_chunk else operation.offset + grant.count,
+            next_at=grant.next_at,
+            moving_at=operation.moving_at or now,
+        )
+        if grant.next_at <= now or moved.left == 0:
+            return Step(moved)
+        return Step(moved, (grant.next_at - now) / 1000)
+
+    async def _frozen(self, operation: Operation, frozen: Frozen) -> Step:
+        content = {"row": "frozen", "result": {"letters": frozen.total, "hash": frozen.hash}}
+        row = await self._write(operation, content)
+        order = operation.order
+        gated = order.canary > 0 or order.ramp
+        state = OperationState.CANARY if gated else OperationState.MOVING
+        gate = max(1, order.canary) if gated else None
+        return Step(await self._change(operation, frozen=frozen, state=state, gate=gate, row=row))
+
+    async def _write(self, operation: Operation, content: dict[str, Any]) -> int:
+        verb = operation.order.kind.value
+        head = await add_later(self._store, operation.row, operation.id, operation.by, verb, content)
+        return head.position
+
+    async def _change(self, before: Operation, **changes: Any) -> Operation:
+        """Write what a step did. What people did to the state meanwhile wins over what the step made it."""
+
+        def make(current: Operation) -> Operation:
+            if (current.position, current.frozen.chunks) != (before.position, before.frozen.chunks):
+                return current
+            if current.state is before.state:
+                return replace(current, **changes)
+            kept = {name: value for name, value in changes.items() if name not in _PEOPLES}
+            further = changes.get("state", before.state)
+            resumes = current.was is before.state and further.runs
+            return replace(current, **kept, was=further if resumes else current.was)
+
+        return await ledger.change(self._store, before.id, make)
+
+    async def _letters(self, operation_id: str, number: int) -> list[Letter]:
+        if self._chunk[:2] != (operation_id, number):
+            self._chunk = (operation_id, number, await ledger.read_chunk(self._store, operation_id, number))
+        return self._chunk[2]
+
+    async def _body(self, operation: Operation) -> bytes | None:
+        return await ledger.read_body(self._store, operation.id) if operation.order.edited else None
+
+
+_PEOPLES = frozenset(("state", "why", "was", "ended_at"))
+
+
+def _grow(frozen: Frozen, page: Chosen) -> Frozen:
+    letters = page.letters
+    return Frozen(
+        total=frozen.total + len(letters),
+        chunks=frozen.chunks + bool(letters),
+        hash=ledger.chained_hash(frozen.hash, letters) if letters else frozen.hash,
+        cursor=page.cursor,
+        expired=frozen.expired + page.expired,
+        gone=frozen.gone + page.gone,
+        missing=frozen.missing + page.missing,
+    )
+
+
+def go_on(operation: Operation, tally: OperationTally) -> Operation:
+    """The operation as it goes on after people looked: what halted it counts no more, a canary goes again."""
+    if operation.state is OperationState.PAUSED:
+        return replace(operation, state=operation.was or OperationState.MOVING, was=None, why="", next_at=0)
+    gate = operation.order.canary or None
+    state = OperationState.MOVING if gate is None else OperationState.CANARY
+    return replace(operation, state=state, gate=gate, since=Counted.of(tally), was=None, why="", next_at=0)

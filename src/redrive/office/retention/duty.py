@@ -1,0 +1,104 @@
+"""The duty of one process: announce what will leave, and a day later archive it and remove it (R9, P32).
+
+A letter leaves at most a day after it has passed its limit, with all others of its queue that have. What is
+announced is what leaves: the limits are those of the announced instant. When an archive cannot be written,
+nothing leaves, and it is announced again with the reason. Two processes that both had the duty would write
+letters twice and remove each once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+
+from redrive.core.ports import Store
+from redrive.core.settings import RetentionSettings
+from redrive.office.archive.files import folder_problem
+from redrive.office.archive.lines import ArchiveError
+from redrive.office.retention.departure import Departure
+from redrive.office.retention.leaving import DAY_MS, Leaving, Limits, leaving
+from redrive.office.retention.notice import Notice, read_notice, write_notice
+from redrive.telemetry.events import Event, LettersArchived, RetentionFailed
+
+LOOK_S = 3_600.0
+BEAT_S = 30.0
+"""How often a process that has the duty says so, whether there is something to do or not."""
+
+
+class Retention:
+    """The duty on one store."""
+
+    def __init__(
+        self, store: Store, settings: RetentionSettings, emit: Callable[[Event], None] = lambda _: None
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._emit = emit
+        self._look_at = 0
+        self._folder = None if settings.folder is None else Path(settings.folder)
+        self._notice_ms = DAY_MS if settings.keep_s is None else min(DAY_MS, round(settings.keep_s * 1000))
+
+    async def step(self) -> float:
+        """Look at every queue once an hour, and whenever letters are to leave; return when to call again."""
+        if self._store.now() >= self._look_at:
+            self._look_at = await self._look()
+        return min(BEAT_S, max(1.0, (self._look_at - self._store.now()) / 1000))
+
+    async def _look(self) -> int:
+        """Attend to every queue; the instant of the next look."""
+        look_at = self._store.now() + round(LOOK_S * 1000)
+        for counts in await self._store.queues():
+            notice = await self._attend(counts.queue, counts.dlq)
+            if notice.leaving and not notice.problem:
+                look_at = min(look_at, notice.leave_at)
+        return look_at
+
+    async def _attend(self, queue: str, dead: int) -> Notice:
+        """Archive what was announced and is due, then announce what is next."""
+        now = self._store.now()
+        before, version = await read_notice(self._store, queue)
+        notice = before or Notice(queue, now)
+        if notice.leaving and notice.leave_at <= now:
+            notice, left = await self._leave(notice, dead)
+            dead -= left
+        notice = await self._count(notice, dead)
+        if before is not None or notice.leaving or notice.shared:
+            await write_notice(self._store, notice, version)
+        return notice
+
+    async def _leave(self, notice: Notice, dead: int) -> tuple[Notice, int]:
+        """Archive and remove what was announced; the notice with what left, and how many."""
+        if self._folder is None:
+            return notice, 0
+        departure = Departure(self._store, notice.queue, self._folder)
+        try:
+            async for page in self._leaving(notice, dead):
+                await departure.add(page.letters)
+            await departure.end()
+        except ArchiveError as error:
+            self._emit(RetentionFailed(notice.queue, str(error)))
+        finally:
+            departure.abandon()
+        if not departure.left:
+            return notice, 0
+        path = str(departure.paths[-1])
+        self._emit(LettersArchived(notice.queue, departure.left, path))
+        told = replace(notice, left=departure.left, left_at=self._store.now(), left_to=path)
+        return told, departure.left
+
+    async def _count(self, before: Notice, dead: int) -> Notice:
+        """The notice of what leaves next, at the instant that was announced or else a day from now."""
+        now = self._store.now()
+        leave_at = before.leave_at if before.leave_at > now else now + self._notice_ms
+        notice = replace(before, leave_at=leave_at, folder=self._settings.folder, problem="")
+        aged = excess = shared = 0
+        async for page in self._leaving(notice, dead):
+            aged, excess, shared = aged + len(page.aged), excess + len(page.excess), shared + page.shared
+        if aged + excess:
+            notice = replace(notice, problem=await asyncio.to_thread(folder_problem, self._folder))
+        return replace(notice, aged=aged, excess=excess, shared=shared)
+
+    def _leaving(self, notice: Notice, dead: int) -> AsyncIterator[Leaving]:
+        return leaving(self._store, notice.queue, Limits.at(self._settings, notice.leave_at, dead))

@@ -1,0 +1,127 @@
+"""The notice that letters of a queue will leave: when, how many, why, where to, and what left last.
+
+One record a queue, written by the one process that has the duty and read by everyone: `status` and the pages
+show what was decided and count nothing themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from redrive.core.errors import VersionConflict
+from redrive.core.ports import PAGE, Record, Store
+from redrive.office.wire import instant
+
+RETENTION_RECORDS = "retention"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What is announced for a queue. Letters leave at `leave_at`: `aged` for age, `excess` for number.
+
+    `shared` letters have to stay, since they need the body of a parent. `problem` says why nothing can
+    leave. `left` letters went to `left_to` at `left_at`, the last time.
+    """
+
+    queue: str
+    leave_at: int
+    aged: int = 0
+    excess: int = 0
+    shared: int = 0
+    folder: str | None = None
+    problem: str = ""
+    left: int = 0
+    left_at: int | None = None
+    left_to: str | None = None
+
+    @property
+    def leaving(self) -> int:
+        """How many letters are announced."""
+        return self.aged + self.excess
+
+    def document(self) -> dict[str, Any]:
+        """For the wire."""
+        return {
+            "queue": self.queue,
+            "leaveAt": instant(self.leave_at),
+            "forAge": self.aged,
+            "forNumber": self.excess,
+            "shared": self.shared,
+            "folder": self.folder,
+            "problem": self.problem or None,
+            "left": self.left,
+            "leftAt": instant(self.left_at),
+            "leftTo": self.left_to,
+            "text": sentences(self),
+        }
+
+
+def sentences(notice: Notice) -> list[str]:
+    """The notice as people read it; nothing when nothing is to be said."""
+    said = []
+    if notice.leaving and notice.problem:
+        said.append(
+            f"{_letters(notice.leaving)} of {notice.queue} should leave {_cause(notice)} and cannot: "
+            f"{notice.problem}"
+        )
+    elif notice.leaving:
+        said.append(
+            f"{_letters(notice.leaving)} of {notice.queue} leave {_cause(notice)} "
+            f"on {_moment(notice.leave_at)} to {notice.folder}"
+        )
+    if notice.shared:
+        said.append(
+            f"{_letters(notice.shared)} of {notice.queue} stay beyond that: they need their parents' bodies"
+        )
+    if notice.left and notice.left_at is not None:
+        said.append(
+            f"{_letters(notice.left)} of {notice.queue} left on {_moment(notice.left_at)}: "
+            f"redrive dlq restore {notice.left_to}"
+        )
+    return said
+
+
+async def notices(store: Store) -> list[Notice]:
+    """What is announced, of every queue."""
+    found: list[Notice] = []
+    after = None
+    while page := await store.list_records(RETENTION_RECORDS, after=after, limit=PAGE):
+        found += map(_notice, page)
+        after = page[-1].id
+    return found
+
+
+async def read_notice(store: Store, queue: str) -> tuple[Notice | None, int]:
+    """What is announced of one queue, and the version that `write_notice` must expect."""
+    record = await store.get_record(RETENTION_RECORDS, queue)
+    return (None, 0) if record is None else (_notice(record), record.version)
+
+
+async def write_notice(store: Store, notice: Notice, version: int) -> bool:
+    """Announce in place of what was read; False when someone else has announced since."""
+    try:
+        await store.put_record(RETENTION_RECORDS, notice.queue, asdict(notice), expected=version)
+    except VersionConflict:
+        return False
+    return True
+
+
+def _notice(record: Record) -> Notice:
+    return Notice(**record.document)
+
+
+def _letters(count: int) -> str:
+    return "1 letter" if count == 1 else f"{count:,} letters"
+
+
+def _cause(notice: Notice) -> str:
+    causes = [f"{notice.aged:,} for age"] if notice.aged else []
+    causes += [f"{notice.excess:,} for number"] if notice.excess else []
+    if len(causes) == 1:
+        return "for age" if notice.aged else "for number"
+    return f"({' and '.join(causes)})"
+
+
+def _moment(at: int) -> str:
+    return f"{(instant(at) or '')[:16].replace('T', ' ')} UTC"

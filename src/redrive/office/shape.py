@@ -1,0 +1,67 @@
+"""The first look in trouble: a table of tenant by age, in doubling buckets, with totals.
+
+One wide column says when it began, one long row says who is hit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import apsw
+
+from redrive.office.ages import LABELS, edges
+from redrive.office.filters import Condition, Filter
+from redrive.office.index import Index
+from redrive.office.index.finding import pieces
+from redrive.office.sql import load_sql
+
+_SQL = load_sql("shape")
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeRow:
+    """How many letters of a tenant are in each bucket of age, the youngest first."""
+
+    tenant: str
+    total: int
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The tenants with the most letters first. The totals are of all tenants, `others` is how many are not shown."""
+
+    labels: tuple[str, ...]
+    total: int
+    counts: tuple[int, ...]
+    rows: tuple[ShapeRow, ...]
+    others: int
+
+
+async def shape(index: Index, asked: Filter, *, scope: str | None = None, limit: int = 50) -> Shape:
+    """The letters meant, by tenant and age."""
+    condition, bounds = index.compile(asked, scope), edges(index.now())
+    rows = await index.read(lambda db: _rows(db, condition, bounds))
+    return Shape(
+        LABELS,
+        sum(row.total for row in rows),
+        tuple(sum(row.counts[bucket] for row in rows) for bucket in range(len(LABELS))),
+        tuple(rows[:limit]),
+        max(0, len(rows) - limit),
+    )
+
+
+def _rows(db: apsw.Connection, condition: Condition, bounds: dict[str, int]) -> list[ShapeRow]:
+    statement = _SQL["shape"].format(**pieces(condition))
+    return [_row(*row) for row in db.execute(statement, {**condition.bindings, **bounds})]
+
+
+def _row(tenant: str, total: int, *older: int) -> ShapeRow:
+    """From "so many are older than each bound" to "so many are between two"."""
+    return ShapeRow(tenant, total, _between((total, *older, 0)))
+
+
+def _between(older: Sequence[int]) -> tuple[int, ...]:
+    return tuple(more - fewer for more, fewer in pairwise(older))

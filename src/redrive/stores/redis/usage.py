@@ -1,0 +1,65 @@
+"""How many bytes waiting, finished and dead messages take: estimates from MEMORY USAGE, a few keys a queue.
+
+Known weakness: what grows with tenants, and failures of single messages, are counted in no state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from redrive.core.errors import StoreError, StoreUnavailable
+from redrive.core.ports import Capacity
+from redrive.stores.redis.client import Client
+from redrive.stores.redis.memory import read_memory
+from redrive.stores.redis.server import Facts
+
+_WAITING = (":m", ":p")
+_FINISHED = (":finished",)
+_DEAD = (":dead",)
+_SAMPLES = 20
+
+
+async def measure(client: Client, nodes: Sequence[Facts]) -> Capacity:
+    """The whole store's use; a server that tells nothing uses 0 bytes of an unknown limit."""
+    if not all(facts.info for facts in nodes):
+        return Capacity(0, note="the server does not tell its memory (INFO is refused): the watermark is off")
+    memories = [read_memory(facts.info) for facts in nodes]
+    limited = all(memory.limit_bytes for memory in memories)
+    share = client.settings.watermark
+    full = share is not None and any(memory.is_above(share) for memory in memories)
+    queues = await client.queues()
+    try:
+        waiting, finished, dead = [
+            await _bytes(client, queues, suffixes) for suffixes in (_WAITING, _FINISHED, _DEAD)
+        ]
+    except StoreUnavailable:
+        raise
+    except StoreError:
+        waiting = finished = dead = None
+    return Capacity(
+        sum(memory.used_bytes for memory in memories),
+        sum(memory.limit_bytes for memory in memories) if limited else None,
+        waiting,
+        finished,
+        dead,
+        accepts=not full,
+        note=_note(limited, share, full),
+    )
+
+
+async def _bytes(client: Client, queues: Iterable[str], suffixes: Sequence[str]) -> int | None:
+    total = 0
+    for queue in queues:
+        for suffix in suffixes:
+            total += await client.memory_usage(f"{client.queue_key(queue)}{suffix}", _SAMPLES)
+    return total
+
+
+def _note(limited: bool, share: float | None, full: bool) -> str:
+    if not limited:
+        return "maxmemory is 0, no limit: the watermark is off"
+    if share is None:
+        return "the watermark is off"
+    if full:
+        return f"above the watermark of {share:.0%}: new messages are refused until some have drained"
+    return f"new messages are refused above {share:.0%}"

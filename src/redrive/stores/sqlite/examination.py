@@ -1,0 +1,142 @@
+"""How full the file is, and what an operator should know of it: `capacity` and `examine`.
+
+Sizes by state are estimates: how many there are, by the mean of some bodies and what their rows cost beside
+them; what neither waits nor is dead counts as finished. The check of the file's structure reads all of it, so
+it has a time of its own and says when that was too short.
+Known weakness: what a disk quota still allows is not seen.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+
+from redrive.core.ports import Capacity, Finding, Grade
+from redrive.stores.sqlite.connection import DIALECT, open_reader
+from redrive.stores.statements import load_sql
+
+SQL = load_sql(DIALECT, "examination")
+
+CHECK_S = 5.0
+_CHECK_STEPS = 10_000
+_MENDED = (3, 51, 3)
+_LOW_DISK = 1024**3
+_LONG_LOG = 256 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The sizes of the database and its log, and the room that the disk has left."""
+
+    database: int
+    log: int
+    free: int
+
+    @classmethod
+    def of(cls, path: Path) -> Files:
+        disk = os.statvfs(path.parent)
+        log = path.with_name(path.name + "-wal")
+        log_bytes = log.stat().st_size if log.exists() else 0
+        return cls(path.stat().st_size, log_bytes, disk.f_bavail * disk.f_frsize)
+
+
+def capacity(db: apsw.Connection, path: Path, *, accepts: bool) -> Capacity:
+    """The work of `Store.capacity`."""
+    files = Files.of(path)
+    waiting, dead = db.execute(SQL["bytes_by_state"]).get
+    pages = db.pragma("page_count") - db.pragma("freelist_count")
+    used = files.database + files.log
+    return Capacity(
+        used_bytes=used,
+        limit_bytes=used + files.free,
+        waiting_bytes=waiting,
+        finished_bytes=max(0, pages * db.pragma("page_size") - waiting - dead),
+        dead_bytes=dead,
+        accepts=accepts,
+        note="" if accepts else "the disk is nearly full: new work is refused, accepted work drains",
+    )
+
+
+def examine(path: Path, *, accepts: bool, synced: bool, check_s: float = CHECK_S) -> list[Finding]:
+    """The work of `Store.examine`; it may take as long as `check_s`."""
+    db = open_reader(path)
+    try:
+        return [*_settings(db, synced), *_surroundings(path, Files.of(path), accepts), _structure(db, check_s)]
+    finally:
+        db.close()
+
+
+def _settings(db: apsw.Connection, synced: bool) -> Iterator[Finding]:
+    version = apsw.sqlite_lib_version()
+    mended = tuple(int(part) for part in version.split(".")) >= _MENDED
+    yield Finding(
+        "sqlite version",
+        Grade.RIGHT if mended else Grade.WARNING,
+        version,
+        "" if mended else "older ones can lose a commit when the log starts anew: upgrade apsw",
+    )
+    journal = db.pragma("journal_mode")
+    yield Finding(
+        "journal mode",
+        Grade.RIGHT if journal == "wal" else Grade.WRONG,
+        journal,
+        "" if journal == "wal" else "another program changed it: close that, then open the store again",
+    )
+    yield Finding(
+        "durability",
+        Grade.RIGHT if synced else Grade.WRONG,
+        "class A: every commit is synced before it is answered" if synced else "commits are not synced",
+        "" if synced else "open the store with this version of Redrive only",
+    )
+
+
+def _surroundings(path: Path, files: Files, accepts: bool) -> Iterator[Finding]:
+    writable = os.access(path.parent, os.W_OK | os.X_OK) and os.access(path, os.R_OK | os.W_OK)
+    yield Finding(
+        "folder",
+        Grade.RIGHT if writable else Grade.WRONG,
+        f"{path.parent} can{'' if writable else 'not'} be written",
+        "" if writable else "let this user write the file and its folder: the log stands beside the file",
+    )
+    grade = Grade.WARNING if files.free < _LOW_DISK else Grade.RIGHT
+    yield Finding(
+        "free disk",
+        grade if accepts else Grade.WRONG,
+        f"{_mebibytes(files.free)} free, {_mebibytes(files.database)} in use",
+        ""
+        if accepts and grade is Grade.RIGHT
+        else "free some space: when there is none, new work is refused",
+    )
+    long = files.log > _LONG_LOG
+    yield Finding(
+        "log",
+        Grade.WARNING if long else Grade.RIGHT,
+        f"{_mebibytes(files.log)} of write-ahead log",
+        "a program that keeps a read open stops it from being emptied: find and close it" if long else "",
+    )
+
+
+def _structure(db: apsw.Connection, check_s: float) -> Finding:
+    ends = time.monotonic() + check_s
+    db.set_progress_handler(lambda: time.monotonic() > ends, _CHECK_STEPS)
+    try:
+        found = str(db.execute("pragma quick_check(1)").get)
+    except apsw.InterruptError:
+        return Finding(
+            "structure",
+            Grade.UNKNOWN,
+            f"not checked to the end within {check_s:.0f} s",
+            "check a backup of it at leisure: sqlite3 copy.db 'pragma quick_check'",
+        )
+    if found == "ok":
+        return Finding("structure", Grade.RIGHT, "every page reads as it should")
+    return Finding("structure", Grade.WRONG, found, "restore a backup, or recover it with `sqlite3 .recover`")
+
+
+def _mebibytes(count: int) -> str:
+    return f"{count / 1024**2:,.0f} MiB"

@@ -1,0 +1,49 @@
+"""A server of one test's own, whose settings it may change, and a plain client of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from redis.asyncio import Redis
+
+from redrive.core.errors import StoreUnavailable
+from redrive.stores.redis import RedisStore
+
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Redis]:
+    """A plain client, as an operator would use it."""
+    client = Redis.from_url(url)
+    try:
+        yield client
+    finally:
+        await client.aclose()
+
+
+@asynccontextmanager
+async def opened(store: RedisStore) -> AsyncIterator[RedisStore]:
+    """The store, open while inside."""
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def eventually(
+    call: Callable[[], Awaitable[T]], *, patience_s: float = 10.0, told: set[str] | None = None
+) -> T:
+    """What the call answers once the store can be reached, repeated as a worker does; `told` gathers the refusals."""
+    async with asyncio.timeout(patience_s):
+        while True:
+            try:
+                return await call()
+            except StoreUnavailable as error:
+                if told is not None:
+                    told.add(str(error))
+                await asyncio.sleep(0.02)
