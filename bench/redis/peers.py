@@ -56,7 +56,10 @@ PEERS = (
     Peer(
         "taskiq",
         ("taskiq", "taskiq-redis", "hiredis"),
-        (("-m", "taskiq", "worker", f"{_module('taskiq')}:broker", "--workers", "1"),),
+        (
+            ("-m", "taskiq", "worker", f"{_module('taskiq')}:broker", "--workers", "1")
+            + ("--log-level", "WARNING"),
+        ),
         1_500,
         repeated=True,
     ),
@@ -71,7 +74,12 @@ PEERS = (
         repeated=True,
     ),
     Peer("arq", ("arq", "hiredis"), (("-m", "arq", f"{_module('arq')}.WorkerSettings"),), 600),
-    Peer("saq", ("saq[redis,hiredis]",), (("-m", "saq", f"{_module('saq')}.settings"),), 600),
+    Peer(
+        "saq",
+        ("saq[redis]", "hiredis", "typing_extensions"),
+        (("-m", "saq", f"{_module('saq')}.settings", "--quiet"),),
+        600,
+    ),
     Peer(
         "celery",
         ("celery[redis]", "hiredis"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from redrive import Redrive
+from redrive.office.retention.duty import Retention
 from tests.cli.conftest import Shop
 from tests.cli.processes import on_terminal
 
@@ -59,6 +61,20 @@ def test_lanes_have_the_fields_of_r17(shop: Shop) -> None:
     assert all(lane.keys() >= R17 for lane in lanes)
     assert [lane["totalProcessed"] for lane in lanes] == [1, 1]
     assert "globex" in shop("status", "--lanes", "orders").out
+
+
+def test_status_announces_which_letters_leave(shop: Shop) -> None:
+    shop.bury()
+    assert shop.ok("status")["retention"] == []
+
+    async def look(app: Redrive) -> None:
+        app.store.skew_ms = 8 * 86_400_000
+        await Retention(app.store, app.settings.retention).step()
+
+    shop.with_app(look)
+    (notice,) = shop.ok("status")["retention"]
+    assert (notice["queue"], notice["forAge"], notice["problem"]) == ("orders", 1, None)
+    assert "1 letter of orders leaves for age on" in shop("status").out
 
 
 def test_pause_and_resume_show_in_status(shop: Shop) -> None:

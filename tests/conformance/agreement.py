@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from redrive.core.lanes import Lane
+from redrive.core.letters import OperationTally
 from redrive.core.lifecycle import State
 from redrive.core.ports import Store
 from tests.conformance.makers import account, letters
@@ -21,6 +22,7 @@ async def check_agreement(store: Store, model: Model) -> None:
         await _check_lanes(store, model, queue)
     await _check_families(store, model)
     await _check_counts(store, model)
+    await _check_tallies(store, model)
 
 
 async def _check_families(store: Store, model: Model) -> None:
@@ -59,7 +61,12 @@ async def _check_lanes(store: Store, model: Model, queue: str) -> None:
 
 def _check_lane(found: Lane, model: Model) -> None:
     lane = model.lanes[found.queue, found.tenant]
-    assert (found.state, found.weight, found.cap) == (lane.state, lane.weight, lane.cap)
+    assert (found.state, found.weight, found.cap, found.rate) == (
+        lane.state,
+        lane.weight,
+        lane.cap,
+        lane.rate,
+    )
     assert (found.probe_at, found.held_reason) == (lane.probe_at, lane.held_reason)
     assert (found.served, found.done) == (lane.served, lane.done)
     states = [(State.WAITING, found.waiting), (State.CLAIMED, found.in_flight), (State.DEAD, found.dead)]
@@ -75,3 +82,8 @@ async def _check_counts(store: Store, model: Model) -> None:
         assert replace(one, oldest_due_at=None) == replace(other, oldest_due_at=None)
         assert (one.oldest_due_at is None) == (other.oldest_due_at is None)
         assert abs((one.oldest_due_at or 0) - (other.oldest_due_at or 0)) < SLACK_MS
+
+
+async def _check_tallies(store: Store, model: Model) -> None:
+    for operation, counts in model.tallies.items():
+        assert await store.tally(operation) == OperationTally(**counts)

@@ -7,14 +7,16 @@ machine lies well away from the steps in which it moves the clock.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from redrive.core.lanes import LaneState
-from redrive.core.lifecycle import State
+from redrive.core.letters import DeadLetter, LetterKey
+from redrive.core.lifecycle import Move, State
 from redrive.core.message import Entry, Lapse
 from redrive.core.ports import QueueCounts, Receipt, Status
 from redrive.core.verdict import Bury, Complete, Hold, Release, RetryAt, Verdict
+from tests.conformance.lane_model import LaneModel
 
 SLACK_MS = 15_000
 
@@ -36,6 +38,7 @@ class Item:
     reclaimed: bool = False
     removed_by: Move | None = None
     operation: str | None = None
+    judged: bool = False
 
     @property
     def queue(self) -> str:
@@ -44,33 +47,6 @@ class Item:
     @property
     def tenant(self) -> str:
         return self.entry.message.tenant
-
-
-@dataclass(slots=True)
-class LaneModel:
-    """A lane's switches, and the two counters that do not follow from its messages."""
-
-    state: LaneState = LaneState.RUNNING
-    weight: int = 1
-    cap: int | None = None
-    rate: Rate | None = None
-    period_began_at: int = 0
-    period_used: int = 0
-    served: int = 0
-    done: int = 0
-    probe_at: int | None = None
-    held_reason: str | None = None
-
-    def switch(self, state: LaneState) -> None:
-        self.state, self.probe_at, self.held_reason = state, None, None
-
-    def hold(self, probe_at: int, reason: str) -> None:
-        if self.state is LaneState.RUNNING or self.probe_at is not None:
-            self.state, self.probe_at, self.held_reason = LaneState.HELD, probe_at, reason
-
-    def end_hold(self) -> None:
-        if self.probe_at is not None:
-            self.switch(LaneState.RUNNING)
 
 
 @dataclass(slots=True)
@@ -83,6 +59,7 @@ class Model:
     lanes: defaultdict[tuple[str, str], LaneModel] = field(default_factory=lambda: defaultdict(LaneModel))
     queues: dict[str, LaneState] = field(default_factory=dict)
     keys: dict[tuple[str, str, str], tuple[str, int | None]] = field(default_factory=dict)
+    tallies: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def passed(self, at: int) -> bool:
         return at <= self.now + SLACK_MS
@@ -111,16 +88,8 @@ class Model:
         return [item for item in self.items.values() if item.queue == queue and item.state is state]
 
     def room(self, queue: str, tenant: str) -> int:
-        lane = self.lanes[queue, tenant]
-        cap = 1 if lane.state is LaneState.HELD else lane.cap
         in_flight = sum(item.tenant == tenant for item in self.of(queue, State.CLAIMED))
-        room = 10**6 if cap is None else max(0, cap - in_flight)
-        if lane.rate is None or self.period_over(lane):
-            return room if lane.rate is None else min(room, lane.rate.count)
-        return min(room, max(0, lane.rate.count - lane.period_used))
-
-    def period_over(self, lane: LaneModel) -> bool:
-        return lane.rate is None or self.passed(lane.period_began_at + round(1000 * lane.rate.period_s))
+        return self.lanes[queue, tenant].room(in_flight, self.now + SLACK_MS)
 
     def runnable(self, queue: str, *, suspects: bool = False) -> list[Item]:
         """What a claim may hand out now, as far as caps allow."""
@@ -149,12 +118,7 @@ class Model:
         item.state, item.token, item.until_at, item.counted = State.CLAIMED, token, until_at, True
         item.reclaimed = False
         item.attempts += 1
-        lane = self.lanes[item.queue, item.tenant]
-        lane.served += 1
-        if lane.rate is not None:
-            if self.period_over(lane):
-                lane.period_began_at, lane.period_used = self.now, 0
-            lane.period_used += 1
+        self.lanes[item.queue, item.tenant].serve(self.now, self.now + SLACK_MS)
 
     def lapsed(self, queue: str) -> dict[str, Lapse]:
         """What reclaim must take over now. What no worker had cannot have been lost by one."""
@@ -186,11 +150,14 @@ class Model:
         match verdict:
             case Complete():
                 item.state = State.DONE
+                self.judge(item, "passed")
+                self.count(item.operation, done=1)
                 lane.done += 1
                 lane.end_hold()
                 self.end_key(item, self.now + self.dedupe_ms)
             case RetryAt(due_at=due_at):
                 item.state, item.due_at, item.crashes = State.WAITING, due_at, 0
+                self.judge(item, "failed")
                 lane.end_hold()
             case Release(due_at=due_at, failure=failure):
                 item.state, item.due_at = State.WAITING, due_at
@@ -198,6 +165,8 @@ class Model:
                 item.crashes += failure is not None
             case Bury():
                 item.state = State.DEAD
+                self.judge(item, "failed")
+                self.count(item.operation, dead=1)
                 if not item.reclaimed:
                     lane.end_hold()
             case Hold(probe_at=probe_at, reason=reason):
@@ -205,6 +174,16 @@ class Model:
                 item.attempts -= 1
                 lane.hold(probe_at, reason)
         return True
+
+    def judge(self, item: Item, verdict: str) -> None:
+        """Only the first attempt that is settled after a re-drive is judged."""
+        if not item.judged:
+            item.judged = True
+            self.count(item.operation, **{verdict: 1})
+
+    def count(self, operation: str | None, **counts: int) -> None:
+        if operation is not None:
+            self.tallies[operation].update(counts)
 
     def end_key(self, item: Item, ends_at: int) -> None:
         message = item.entry.message
@@ -232,8 +211,9 @@ class Model:
         )
 
     def remove(self, item: Item, move: Move) -> None:
+        if item.state is State.WAITING:
+            self.count(item.operation, removed=1)
         item.state, item.removed_by = State.REMOVED, move
-        self.count(item, removed=1)
         self.end_key(item, 0)
 
     def restores(self, letter: DeadLetter) -> bool:
@@ -250,7 +230,8 @@ class Model:
             self.keys[key] = (message.id, None)
 
     def redrive(self, item: Item, operation: str | None = None) -> None:
-        item.state, item.due_at, item.operation = State.WAITING, self.now, operation
+        item.state, item.due_at, item.operation, item.judged = State.WAITING, self.now, operation, False
+        self.count(operation, moved=1)
         item.expires_at = self.now + round(item.entry.message.ttl_s * 1000)
         item.attempts, item.crashes, item.generation = 0, 0, item.generation + 1
 

@@ -36,6 +36,9 @@ MOVES = (
     "reclaimed expired",
     "redrive",
     "discard",
+    "replace",
+    "archive",
+    "restore",
     "cancel",
     "run_now",
 )

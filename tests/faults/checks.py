@@ -42,11 +42,12 @@ class Evidence:
     """Everything the invariants are judged by. `held`: what was in flight at each kill.
 
     `outages`: the store was made unreachable, so workers may tell of it. `fresh`: the ids that a store of
-    class B may have forgotten, or whose last moves it may have.
+    class B may have forgotten, or whose last moves it may have. `removable`: those that people may remove.
     """
 
     outages: bool = False
     fresh: set[str] = field(default_factory=set)
+    removable: set[str] = field(default_factory=set)
     held: list[frozenset[Key]] = field(default_factory=list)
     accepted: set[str] = field(default_factory=set)
     plans: dict[str, Plan] = field(default_factory=dict)
@@ -85,6 +86,7 @@ class Evidence:
             *self._wrong_ends(),
             *self._duplicates(),
             *self._settled_twice(),
+            *self._settled_stale(),
             *self._unbounded(),
             *(f"a loop of the worker failed: {bug}" for bug in self.bugs),
             *(f"trouble reached the worker: {trouble}" for trouble in self.troubles if not self.outages),
@@ -126,7 +128,9 @@ class Evidence:
         for message_id, account in self.accounts.items():
             state, generation = account.state, account.progress.generation
             ends = self._of((message_id, generation), "end")
-            if state not in (State.DONE, State.DEAD):
+            if state is State.REMOVED and message_id in self.removable:
+                yield from self._wrongly_removed((message_id, generation))
+            elif state not in (State.DONE, State.DEAD):
                 yield f"I1 {message_id} never came to its end: {account.progress}"
             elif state is State.DONE and not any(line.note == "ok" for line in ends):
                 yield f"I3 {message_id} is done and no hand-over of it ended well"
@@ -134,6 +138,12 @@ class Evidence:
                 yield from self._wrongly_lost(account)
             elif state is not expected_state(self.plans[message_id], generation):
                 yield f"I6 {message_id} is {state} against its plan {self.plans[message_id]}"
+
+    def _wrongly_removed(self, key: Key) -> Iterator[str]:
+        """A letter is brought back or taken away, never both."""
+        died = any(line.what == "buried" for line in self.lines.get(key, ()))
+        if self.lines.get(key) and not died:
+            yield f"I6 {key} was handed over and removed"
 
     def _wrongly_lost(self, account: Account) -> Iterator[str]:
         key = (account.message.id, account.progress.generation)
@@ -154,6 +164,16 @@ class Evidence:
             ends = self._of(key, "completed") + self._of(key, "buried")
             if len(ends) > 1:
                 yield f"I6 {key} came to its end {len(ends)} times: {[line.what for line in ends]}"
+
+    def _settled_stale(self) -> Iterator[str]:
+        """What another has claimed since is not the old holder's to complete (I10)."""
+        for key in self._lasting():
+            holder = None
+            for line in sorted(self.lines[key], key=lambda line: line.at_s):
+                if line.what == "claimed":
+                    holder = line.pid
+                elif line.what == "completed" and holder not in (None, line.pid):
+                    yield f"I10 {key} was completed by {line.pid} while {holder} held it"
 
     def _unbounded(self) -> Iterator[str]:
         """Attempts rise by one, stand still only across a kill, and never fall (I7)."""

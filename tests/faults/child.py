@@ -17,6 +17,7 @@ from redrive import Redrive
 from redrive.config import load
 from redrive.core.limits import Rate
 from redrive.engine.signals import stop_on_signals
+from redrive.office.operations import conductor
 from tests.faults.handlers import serve, tell_claims
 from tests.faults.ledger import HANDED, Ledger, Line
 from tests.faults.submitter import AppDoor, Door, HttpDoor, Submitter
@@ -35,6 +36,7 @@ async def work(options: argparse.Namespace) -> None:
         "worker.batch": options.batch,
         "worker.poll_s": options.poll_s,
     }
+    conductor.LEASE_S = options.conductor_lease_s
     app = make_app(options.folder, options.store, **flags)
     ledger = Ledger(options.folder / HANDED)
     serve(app, ledger, concurrency=options.concurrency, deadline_s=options.deadline_s)
@@ -101,6 +103,7 @@ def main() -> None:
     parser.add_argument("--die", default=None, help="verb to be killed at, as before:settle:2")
     parser.add_argument("--plant", default=None, help="a bug of plants.py")
     parser.add_argument("--lease_s", type=float, default=1.0)
+    parser.add_argument("--conductor_lease_s", type=float, default=10.0)
     parser.add_argument("--drain_s", type=float, default=10.0)
     parser.add_argument("--poll_s", type=float, default=1.0)
     parser.add_argument("--deadline_s", type=float, default=30.0)

@@ -10,10 +10,10 @@ from redrive import Redrive
 from redrive.config import load
 
 
-def make_gateway(folder: Path, relay: str) -> Redrive:
-    """The gateway of a test's folder."""
+def make_gateway(folder: Path, store: str, relay: str) -> Redrive:
+    """The gateway of a test's folder and store."""
     flags = {
-        "store": f"sqlite:///{folder}/redrive.db",
+        "store": store,
         "profile": "development",
         "mail": relay,
         "worker.lease_s": 1.0,
@@ -24,10 +24,10 @@ def make_gateway(folder: Path, relay: str) -> Redrive:
     return app
 
 
-async def main(folder: Path, relay: str) -> None:
-    async with make_gateway(folder, relay) as app:
+async def main(folder: Path, store: str, relay: str) -> None:
+    async with make_gateway(folder, store, relay) as app:
         await app.run()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2], sys.argv[3]))

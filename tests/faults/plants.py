@@ -49,8 +49,8 @@ class Bugs:
     def die(self, point: str) -> None:
         """SIGKILL this process at a point written as `before:settle:2`; `after:commit:1:SIGSTOP` stops it.
 
-        The verb is a method of the store, or `commit`. After a claim or reclaim, one that got nothing is not
-        counted.
+        The verb is a method of the store, or `commit`; `put_record/note` counts only calls whose first
+        argument is that. After a claim or reclaim, one that got nothing is not counted.
         """
         moment, verb, number, *others = point.split(":")
         signal_number = signal.Signals[others[0]] if others else signal.SIGKILL
@@ -63,7 +63,8 @@ class Bugs:
         if verb == "commit":
             self.wrap_commit(moment, fire)
         else:
-            wrap(self.store, verb, moment, fire)
+            name, _, first = verb.partition("/")
+            wrap(self.store, name, moment, fire, first)
 
     def _answer_settle_late(self) -> None:
         """No bug but a slow machine: a settle is answered well after its commit."""
@@ -101,15 +102,16 @@ def of_store(url: str) -> Bugs:
     return BUGS
 
 
-def wrap(owner: type, verb: str, moment: str, fire: Fire) -> None:
-    """Fire before or after each call of an asynchronous method."""
+def wrap(owner: type, verb: str, moment: str, fire: Fire, first: str = "") -> None:
+    """Fire before or after each call of an asynchronous method, or each whose first argument is `first`."""
     original = getattr(owner, verb)
 
     async def wrapped(self: Any, *arguments: Any, **named: Any) -> Any:
-        if moment == "before":
+        meant = not first or arguments[:1] == (first,)
+        if moment == "before" and meant:
             fire()
         result = await original(self, *arguments, **named)
-        if moment == "after" and not _is_empty(result):
+        if moment == "after" and meant and not _is_empty(result):
             fire()
         return result
 

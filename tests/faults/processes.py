@@ -117,8 +117,13 @@ class Site:
     async def submit(self, plan: Plan, queue: str = ORDERS) -> str:
         """Submit one message from the test itself; its id."""
         receipt = await self.app.submit(queue, plan)
-        self._ledger.write(Line(what="accepted", id=receipt.id, note=receipt.id, plan=plan))
+        self.note_accepted([receipt.id], plan)
         return receipt.id
+
+    def note_accepted(self, ids: Iterable[str], plan: Plan) -> None:
+        """Messages that were put into the store by other ways."""
+        for message_id in ids:
+            self._ledger.write(Line(what="accepted", id=message_id, note=message_id, plan=plan))
 
     async def wait_for(self, what: str, message_id: str | None = None, count: int = 1) -> list[Line]:
         """The lines of a kind, once there are `count` of them."""

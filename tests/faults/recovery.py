@@ -1,16 +1,29 @@
-"""What the kill loops share: re-driving under fire, the return of what was held (I8), and a summary."""
+"""What the fault tests share: dead letters, re-driving under fire, the return of what was held, a summary."""
 
 from __future__ import annotations
 
+import msgspec
+
 from redrive.core.lifecycle import State
 from redrive.core.verdict import Reason
-from tests.conformance.makers import keys
+from tests.conformance import makers
 from tests.faults.handlers import ORDERS, PLAIN
+from tests.faults.ledger import Plan
 from tests.faults.processes import Site
 from tests.faults.waiting import wait_until
 
 RESUMED_S = 5.0
 SLACK_S = 1.0
+
+
+async def bury(site: Site, count: int, plan: Plan) -> list[str]:
+    """So many dead letters, whose handler does as the plan says once they come back."""
+    store = site.app.store
+    ids = await makers.submit(store, count, body=msgspec.json.encode(plan))
+    while batch := await makers.take(store, 500):
+        await makers.bury(store, *batch)
+    site.note_accepted(ids, plan)
+    return ids
 
 
 async def redrive_all(site: Site) -> None:
@@ -19,7 +32,7 @@ async def redrive_all(site: Site) -> None:
         page = await site.app.store.letters(queue)
         ids = [letter.message.id for letter in page.letters if letter.progress.generation == 0]
         if ids:
-            await site.app.store.redrive(queue, keys(ids), actor="test")
+            await site.app.store.redrive(queue, makers.keys(ids), actor="test")
 
 
 async def wait_recovery(site: Site, lease_s: float) -> None:

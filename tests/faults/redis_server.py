@@ -74,6 +74,12 @@ class FaultyRedis:
         said: dict[str, int] = await self.command("INFO", "persistence")
         return said["aof_buffer_length"] == 0
 
+    def lose_end(self, count: int) -> None:
+        """Cut bytes from the end of the append-only file, as a lying disk would."""
+        (file,) = self._folder.glob("appendonlydir/*.incr.aof")
+        with file.open("rb+") as opened:
+            opened.truncate(max(0, file.stat().st_size - count))
+
     def _spawn(self) -> subprocess.Popen[bytes]:
         binary = shutil.which("redis-server")
         if binary is None:

@@ -1,4 +1,4 @@
-"""Making a worker stale: SIGSTOP until its lease is over, at an instant when it does not hold the file."""
+"""Stopping a worker at an instant when it does not hold the file, and until its lease is over."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _TRIES = 20
 _WRITE_S = 0.5
 
 
-async def stop_past_lease(site: Site, worker: Child) -> None:
-    """Stop a worker and wait until nothing it held is under a live lease; it counts as a kill.
+async def stop(site: Site, worker: Child) -> None:
+    """Stop a worker.
 
     A process stopped inside a transaction stops every other writer of the file as well, which is SQLite's
     nature and not what these tests are about: it is let go and stopped again.
@@ -22,10 +22,14 @@ async def stop_past_lease(site: Site, worker: Child) -> None:
     for _ in range(_TRIES):
         worker.signal(signal.SIGSTOP)
         if await _can_write(site):
-            break
+            return
         worker.signal(signal.SIGCONT)
-    else:
-        raise AssertionError(f"the worker held the file each of {_TRIES} times it was stopped")
+    raise AssertionError(f"the worker held the file each of {_TRIES} times it was stopped")
+
+
+async def stop_past_lease(site: Site, worker: Child) -> None:
+    """Stop a worker and wait until nothing it held is under a live lease; it counts as a kill."""
+    await stop(site, worker)
     await site.note_kill()
     held = [message_id for message_id, _ in site.evidence.held[-1]]
     accounts = [await site.app.store.get(message_id) for message_id in held]

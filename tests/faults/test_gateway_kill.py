@@ -28,25 +28,25 @@ from tests.faults.waiting import wait_until
 ADDRESSES = ("ok", "ok", "ok", "fail-1-then-ok", "reply-550-5.1.1", "slow-20ms")
 
 
-async def test_nothing_is_lost_when_the_gateway_is_killed_under_load(tmp_path: Path) -> None:
-    await _run(tmp_path, rounds=6)
+async def test_nothing_is_lost_when_the_gateway_is_killed_under_load(tmp_path: Path, store_url: str) -> None:
+    await _run(tmp_path, store_url, rounds=6)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-async def test_nothing_is_lost_in_fifty_kills_of_the_gateway(tmp_path: Path) -> None:
-    await _run(tmp_path, rounds=50)
+async def test_nothing_is_lost_in_fifty_kills_of_the_gateway(tmp_path: Path, store_url: str) -> None:
+    await _run(tmp_path, store_url, rounds=50)
 
 
-async def _run(folder: Path, rounds: int) -> None:
+async def _run(folder: Path, store: str, rounds: int) -> None:
     seed = int(os.environ.get("FAULTS_SEED") or random.SystemRandom().randrange(2**32))
     print(f"FAULTS_SEED={seed}")
     chance = random.Random(seed)  # noqa: S311 - repeats a run
     accepted: dict[str, list[str]] = {}
     in_flight: set[str] = set()
-    async with Mailbox() as inbox, make_gateway(folder, inbox.url) as app:
+    async with Mailbox() as inbox, make_gateway(folder, store, inbox.url) as app:
         for number in range(rounds):
-            child = _start(folder, inbox.url)
+            child = _start(folder, store, inbox.url)
             try:
                 await _submit(app, chance, accepted, number)
                 already = len(inbox.attempts)
@@ -56,7 +56,7 @@ async def _run(folder: Path, rounds: int) -> None:
                 child.kill()
                 child.wait()
             in_flight |= await _claimed(app, accepted)
-        last = _start(folder, inbox.url)
+        last = _start(folder, store, inbox.url)
         try:
             await wait_until(lambda: _is_settled(app), 60, "every mail is settled")
         finally:
@@ -65,8 +65,8 @@ async def _run(folder: Path, rounds: int) -> None:
         await _check(app, inbox, accepted, in_flight)
 
 
-def _start(folder: Path, relay: str) -> subprocess.Popen[bytes]:
-    arguments = [sys.executable, "-m", "tests.faults.gateway_child", str(folder), relay]
+def _start(folder: Path, store: str, relay: str) -> subprocess.Popen[bytes]:
+    arguments = [sys.executable, "-m", "tests.faults.gateway_child", str(folder), store, relay]
     with (folder / "gateway.err").open("ab") as errors:
         return subprocess.Popen(arguments, cwd=ROOT, stdin=subprocess.DEVNULL, stderr=errors)
 

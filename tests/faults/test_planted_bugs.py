@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from redrive.core.lifecycle import State
 from tests.faults.ledger import Plan
 from tests.faults.processes import Child, Site, open_site
-from tests.faults.stale import stop_past_lease
+from tests.faults.recovery import bury
+from tests.faults.stale import stop, stop_past_lease
+from tests.office.desks import desk, redrive
 
 LEASE_S = 0.5
 
@@ -27,6 +28,7 @@ def _judge(violations: list[str], number: str, caught: bool) -> None:
 async def test_a_settle_without_its_token_check_is_caught(
     tmp_path: Path, store_url: str, plant: str | None, caught: bool
 ) -> None:
+    """The stale worker settles while another holds the message, which stands still meanwhile."""
     async with open_site(tmp_path, store_url) as site:
         gate = tmp_path / "gate"
         stale = await site.start_worker(lease_s=LEASE_S, **_planted(plant))
@@ -34,23 +36,20 @@ async def test_a_settle_without_its_token_check_is_caught(
         message_id = await site.submit(Plan(gate=str(gate), act="block"))
         await site.wait_for("begin", message_id)
         await stop_past_lease(site, stale)
-        await site.start_worker(lease_s=LEASE_S)
+        other = await site.start_worker(lease_s=30)
         await site.wait_for("begin", message_id, count=2)
+        await stop(site, other)
         gate.touch()
-        await site.wait_state(message_id, State.DONE)
         stale.signal(signal.SIGCONT)
-        await _wait_second_end(site, message_id)
-        _judge(await site.violations(), "I6", caught)
+        await site.wait_until(lambda: _has_settled(site, stale), "the stale worker settles, or is refused")
+        other.signal(signal.SIGCONT)
+        await site.wait_until(lambda: _has_settled(site, other), "the other one does")
+        _judge(await site.violations(), "I10", caught)
 
 
-async def _wait_second_end(site: Site, message_id: str) -> None:
-    """Wait until the stale worker has tried to settle: refused, or not."""
-    told = ("completed", "refused")
-
-    def tried() -> bool:
-        return sum(len(site.handed(what, message_id)) for what in told) >= 2
-
-    await site.wait_until(tried, "the stale worker settles")
+def _has_settled(site: Site, worker: Child) -> bool:
+    told = site.handed("completed") + site.handed("refused")
+    return any(line.pid == worker.pid for line in told)
 
 
 @pytest.mark.parametrize(("plant", "caught"), [(None, False), ("count_attempt_late", True)])
@@ -143,6 +142,31 @@ async def test_a_sweep_that_takes_live_leases_is_caught(
         await site.wait_idle()
         assert sweeper.running
         _judge(await site.violations(), "I4", caught)
+
+
+@pytest.mark.parametrize(
+    ("plant", "point", "caught"),
+    [(None, "after:redrive:1", False), ("redrive_deletes_first", "after:remove:1", True)],
+)
+async def test_a_redrive_that_deletes_first_is_caught(
+    tmp_path: Path, store_url: str, plant: str | None, point: str, caught: bool
+) -> None:
+    """The worker that conducts the operation dies when its letters are moved, or only taken away."""
+    async with open_site(tmp_path, store_url) as site:
+        await bury(site, 20, Plan(permanent=1))
+        started = await desk(site.app.store).start(redrive())
+        options = {"lease_s": LEASE_S, "conductor_lease_s": LEASE_S, "die": point}
+        worker = site.start("work", **options, **_planted(plant))
+        assert await worker.ended() == -signal.SIGKILL, worker.errors
+        await site.note_kill()
+        await site.start_worker(lease_s=LEASE_S, conductor_lease_s=LEASE_S)
+        await site.wait_until(lambda: _told(site, started.id), "the operation ends")
+        await site.wait_idle()
+        _judge(await site.violations(), "I1", caught)
+
+
+async def _told(site: Site, operation_id: str) -> bool:
+    return (await desk(site.app.store).show(operation_id)).operation.told
 
 
 def _planted(plant: str | None) -> dict[str, object]:

@@ -44,6 +44,19 @@ async def test_a_server_killed_thirty_times_forgets_nothing_that_its_class_promi
     await _run_rounds(tmp_path, fsync, rounds=30)
 
 
+async def test_a_server_that_comes_back_without_its_last_writes_is_caught(tmp_path: Path) -> None:
+    """The checks are good: what was accepted, and is in no file any more, is told as lost."""
+    async with open_redis(tmp_path, appendfsync="always") as server, open_site(tmp_path, server.url) as site:
+        submitter = site.start("submit", seed=1, count=40, mild=True)
+        assert await submitter.ended() == 0, submitter.errors
+        server.kill()
+        server.lose_end(5_000)
+        await server.start()
+        await site.wait_until(lambda: _answers(site), "the store answers")
+        violations = await site.violations()
+        assert any(violation.startswith("I2") for violation in violations), violations
+
+
 async def _run_rounds(folder: Path, fsync: str, rounds: int) -> None:
     seed = int(os.environ.get("FAULTS_SEED") or random.SystemRandom().randrange(2**32))
     print(f"FAULTS_SEED={seed}")

@@ -1,5 +1,23 @@
-"""The office is tested on every store: the conformance suite's `bench` and `store`."""
+"""The office is tested on a SQLite file and on Redis: the conformance suite's `bench`, with a `store` on it."""
 
-from tests.conformance.conftest import bench, store
+from __future__ import annotations
 
-__all__ = ["bench", "store"]
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from redrive.core.ports import Store
+from tests.conformance.backends import Bench, make_backend
+
+
+@pytest.fixture(params=("sqlite", "redis"))
+async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
+    bench = Bench(make_backend(request.param, request, tmp_path))
+    yield bench
+    await bench.end()
+
+
+@pytest.fixture
+async def store(bench: Bench) -> Store:
+    return await bench.open_store()

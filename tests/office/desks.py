@@ -25,6 +25,7 @@ def desk(
     actor: Actor = ANA,
     settings: OfficeSettings | None = None,
     scope: str | None = None,
+    files: bool = True,
 ) -> Operations:
     """A desk with its own conductor, as each process has one."""
     return Operations(
@@ -34,6 +35,7 @@ def desk(
         lambda queue: RetryPolicy(),
         settings or OfficeSettings(),
         scope=scope,
+        files=files,
     )
 
 

@@ -116,6 +116,10 @@ BREAKS: dict[str, tuple[Callable[[Lines], Lines], str]] = {
         lambda lines: sealed([lines[0], lines[1].replace(b"bounced", b"x"), *lines[2:]]),
         "2",
     ),
+    "a queue that could not be": (
+        lambda lines: sealed([lines[0], lines[1].replace(b'"orders"', b'"or{d}ers"'), *lines[2:]]),
+        "line 2: queue 'or{d}ers' is not a name",
+    ),
     "nothing at all": (lambda _: [], "ends without its trailer"),
 }
 

@@ -1,4 +1,4 @@
-"""Automatic re-drive: temporary failures alone, after a cool-down, a few first, and it stops at a bad sign."""
+"""Automatic re-drive: temporary failures alone, after a cool-down, a few first; a bad sign stops it."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ async def test_why_a_message_died_and_what_helps(store: Store, reason: Reason) -
     (one,) = await submit(store)
     await bury(store, await take_one(store), reason=reason)
     told = await why(store, one)
-    assert told.startswith(f"it is a dead letter ({reason}) after 1 attempt: no such order [E42]. ")
+    assert told.startswith(f"it is a dead letter ({reason}) after 1 attempt: no such order. ")
     assert ("redrive dlq redrive" in told) is (reason is not Reason.BOUNCED)
 
 

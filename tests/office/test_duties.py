@@ -14,6 +14,7 @@ from redrive.office.index import Index
 from redrive.office.leases import Lease
 from redrive.office.operations import OperationState
 from tests.conformance.backends import Bench
+from tests.faults.waiting import wait_until
 from tests.office.desks import desk, letters, redrive
 
 DAY_S = 86_400.0
@@ -79,9 +80,12 @@ async def test_a_running_app_conducts_what_others_started(tmp_path: Path) -> Non
         office = desk(app.store)
         started = await office.start(redrive(canary=1))
         running = asyncio.create_task(app.run(signals=False))
-        async with asyncio.timeout(20):
-            while not (seen := await office.show(started.id)).settled:
-                await asyncio.sleep(0.02)
+
+        async def settled() -> bool:
+            return (await office.show(started.id)).settled
+
+        await wait_until(settled, 20, "the app has carried the operation out")
+        seen = await office.show(started.id)
         running.cancel()
         await asyncio.wait([running])
     assert (seen.operation.state, seen.done, len(ran)) == (OperationState.FINISHED, 3, 3)

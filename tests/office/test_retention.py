@@ -120,14 +120,16 @@ async def test_what_is_above_the_number_leaves_oldest_first_and_never_within_a_d
     assert [one.message.id for one in archived(tmp_path)] == old
 
 
-async def test_without_a_folder_nothing_leaves_and_the_notice_says_so(bench: Bench, store: Store) -> None:
-    duty = retention(store, None)
+async def test_without_a_folder_nothing_leaves_and_it_is_told_once(bench: Bench, store: Store) -> None:
+    told: list[Event] = []
+    duty = Retention(store, RetentionSettings(), told.append)
     await dead(store, 2)
     for _ in range(12):
         bench.advance(DAY_S)
         await duty.step()
     assert len(await letters(store)) == 2
     assert "2 letters of orders should leave for age and cannot: there is no folder" in await said(store)
+    assert [type(event) for event in told] == [RetentionFailed]
 
 
 async def test_a_folder_that_cannot_be_written_to_keeps_everything_until_it_can(

@@ -38,7 +38,7 @@ async def opened(store: RedisStore) -> AsyncIterator[RedisStore]:
 async def eventually(
     call: Callable[[], Awaitable[T]], *, patience_s: float = 10.0, told: set[str] | None = None
 ) -> T:
-    """What the call answers once the store can be reached, repeated as a worker does; `told` gathers the refusals."""
+    """What the call answers once the store can be reached; `told` gathers what was said before."""
     async with asyncio.timeout(patience_s):
         while True:
             try:

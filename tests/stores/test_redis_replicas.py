@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from redrive.core.errors import StoreUnavailable
 from redrive.core.settings import RedisSettings
-from redrive.stores.redis import RedisStore, client
+from redrive.stores.redis import RedisStore
 from tests.conformance import makers
 from tests.servers import RedisServer, start_redis
 from tests.stores.redis_server import connected, eventually, opened
@@ -20,22 +20,17 @@ SETTINGS = RedisSettings(wait_replicas=1)
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[RedisServer]:
     (folder := tmp_path / "master").mkdir()
-    server = start_redis(folder)
+    server = start_redis(folder, repl_diskless_sync_delay="0", shutdown_timeout="0")
     yield server
     server.stop()
 
 
 @pytest.fixture
-async def replica(tmp_path: Path, master: RedisServer) -> AsyncIterator[RedisServer]:
+def replica(tmp_path: Path, master: RedisServer) -> Iterator[RedisServer]:
     (folder := tmp_path / "replica").mkdir()
-    server = start_redis(folder, replicaof=f"127.0.0.1 {master.port}", repl_diskless_sync_delay="0")
+    server = start_redis(folder, appendonly="no", replicaof=f"127.0.0.1 {master.port}")
     yield server
     server.stop()
-
-
-@pytest.fixture(autouse=True)
-def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "REPLICAS_TIMEOUT_MS", 200)
 
 
 async def test_what_was_accepted_is_on_the_replica(master: RedisServer, replica: RedisServer) -> None:
@@ -46,7 +41,7 @@ async def test_what_was_accepted_is_on_the_replica(master: RedisServer, replica:
     master.process.kill()
     async with connected(replica.url) as server:
         await server.replicaof("NO", "ONE")
-    async with opened(RedisStore(replica.url)) as store:
+    async with opened(RedisStore(replica.url, settings=RedisSettings(allow_unsafe=True))) as store:
         assert makers.ids_of(await makers.take(store)) == [one.message.id, message_id]
 
 

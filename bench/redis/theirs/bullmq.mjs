@@ -12,9 +12,12 @@ import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 const [folder, part, port, ...rest] = process.argv.slice(2);
-const { Queue, Worker } = createRequire(`${folder}/`)('bullmq');
+const load = createRequire(`${folder}/`);
+const { Queue, Worker } = load('bullmq');
+const Redis = load('ioredis');
 const connection = { host: '127.0.0.1', port: Number(port), maxRetriesPerRequest: null };
 const payload = { text: 'a'.repeat(1013) };
+const meter = new Redis(Number(port), '127.0.0.1');
 const now = () => Number(process.hrtime.bigint()) / 1e6;
 
 async function open(name, kept) {
@@ -24,19 +27,19 @@ async function open(name, kept) {
   return queue;
 }
 
-async function info(queue, section, ...fields) {
-  const text = await (await queue.client).info(section);
+async function info(section, ...fields) {
+  const text = await meter.info(section);
   return fields.map((field) => Number(text.match(new RegExp(`^${field}:(.*)\r$`, 'm'))[1]))
     .reduce((sum, value) => sum + value, 0);
 }
 
-const processor = (queue) => info(queue, 'cpu', 'used_cpu_user', 'used_cpu_sys');
+const processor = () => info('cpu', 'used_cpu_user', 'used_cpu_sys');
 
-async function metered(queue, count, work) {
-  const [cpu, began] = [await processor(queue), now()];
+async function metered(count, work) {
+  const [cpu, began] = [await processor(), now()];
   await work();
   const passed = now() - began;
-  return { rate: (1000 * count) / passed, cpu: (1e6 * (await processor(queue) - cpu)) / count };
+  return { rate: (1000 * count) / passed, cpu: (1e6 * (await processor() - cpu)) / count };
 }
 
 async function addBulk(queue, count, options = () => ({})) {
@@ -61,9 +64,9 @@ async function throughput(count, seconds, kept, concurrencies) {
   const found = { bulk: 0, bulkCpu: Infinity, process: 0, processCpu: Infinity };
   for (const concurrency of concurrencies) {
     const queue = await open(`bench-${concurrency}`, kept);
-    const added = await metered(queue, count, () => addBulk(queue, count));
+    const added = await metered(count, () => addBulk(queue, count));
     let worker;
-    const processed = await metered(queue, count, async () => { worker = await work(queue, count, concurrency); });
+    const processed = await metered(count, async () => { worker = await work(queue, count, concurrency); });
     await worker.close();
     await queue.obliterate({ force: true });
     await queue.close();
@@ -128,9 +131,9 @@ async function pace(count, rate) {
 async function memory(count) {
   const queue = await open('memory', 0);
   await addBulk(queue, 1000, (number) => ({ jobId: `warm-${number}` }));
-  const empty = await info(queue, 'memory', 'used_memory');
+  const empty = await info('memory', 'used_memory');
   await addBulk(queue, count, (number) => ({ jobId: `order-${number}` }));
-  const bytes = (await info(queue, 'memory', 'used_memory') - empty) / count;
+  const bytes = (await info('memory', 'used_memory') - empty) / count;
   await queue.close();
   return { bytes };
 }
@@ -143,3 +146,4 @@ const parts = {
   memory: ([count]) => memory(Number(count)),
 };
 console.log(JSON.stringify(await parts[part](rest)));
+await meter.quit();

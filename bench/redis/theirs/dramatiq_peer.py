@@ -18,6 +18,7 @@ def handle(payload: dict[str, Any]) -> None:
     handled()
 
 
-if __name__ == "__main__":
+def submit() -> None:
+    """Let the messages wait."""
     for _ in range(COUNT):
         handle.send(PAYLOAD)

@@ -17,7 +17,7 @@ def handle(payload: dict[str, Any]) -> None:
     handled()
 
 
-if __name__ == "__main__":
+def submit() -> None:
+    """Let the messages wait."""
     for _ in range(COUNT):
-        # The name, not the function: that one would be __main__'s here.
-        queue.enqueue("bench.redis.theirs.rq_peer.handle", PAYLOAD, result_ttl=0)
+        queue.enqueue(handle, PAYLOAD, result_ttl=0)

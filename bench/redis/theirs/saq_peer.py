@@ -27,5 +27,6 @@ async def _submit() -> None:
     await queue.disconnect()
 
 
-if __name__ == "__main__":
+def submit() -> None:
+    """Let the messages wait."""
     asyncio.run(_submit())

@@ -28,5 +28,6 @@ async def _submit() -> None:
     await broker.shutdown()
 
 
-if __name__ == "__main__":
+def submit() -> None:
+    """Let the messages wait."""
     asyncio.run(_submit())

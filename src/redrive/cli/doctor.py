@@ -10,7 +10,7 @@ from rich.text import Text
 
 from redrive.cli.output import Output, clean, name
 from redrive.cli.problems import Exit
-from redrive.cli.session import NO_FLAGS, Flags, session
+from redrive.cli.session import NO_FLAGS, Flags, open_store
 from redrive.cli.status import store_line
 from redrive.core.ports import Description, Finding, Grade
 
@@ -19,9 +19,9 @@ _STYLES = {Grade.RIGHT: "green", Grade.WARNING: "yellow", Grade.WRONG: "bold red
 
 async def doctor(*, flags: Flags = NO_FLAGS) -> int:
     """Examine the live store: what is right, worth a look or wrong, and how to mend it."""
-    async with session(flags) as current:
-        described = await current.store.describe()
-        findings = await current.store.examine()
+    output = Output(flags.json)
+    async with open_store(flags.settings()) as store:
+        described, findings = await store.describe(), await store.examine()
     wrong = any(finding.grade is Grade.WRONG for finding in findings)
     document = {
         "store": described.url,
@@ -29,7 +29,7 @@ async def doctor(*, flags: Flags = NO_FLAGS) -> int:
         "healthy": not wrong,
         "findings": [_document(finding) for finding in findings],
     }
-    current.output.answer(document, lambda: _page(current.output, described, findings))
+    output.answer(document, lambda: _page(output, described, findings))
     return Exit.FAILED if wrong else Exit.OK
 
 

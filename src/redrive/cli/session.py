@@ -85,14 +85,9 @@ class Session:
 
 @asynccontextmanager
 async def session(flags: Flags, *, create: bool = False) -> AsyncIterator[Session]:
-    """Open the store that exists, or with `create` a new one, and close it."""
-    settings = flags.settings()
-    store = make_store(settings.store, settings.finished, replace(settings.redis, allow_unsafe=True))
-    if not create:
-        refuse_missing(settings.store)
-    await store.open()
-    try:
-        actor = operator()
+    """The office on the store that exists, or with `create` on a new one."""
+    settings, actor = flags.settings(), operator()
+    async with open_store(settings, create=create) as store:
         yield Session(
             Output(flags.json),
             settings,
@@ -102,6 +97,17 @@ async def session(flags: Flags, *, create: bool = False) -> AsyncIterator[Sessio
             Queues(store, actor),
             Access(store, actor),
         )
+
+
+@asynccontextmanager
+async def open_store(settings: Settings, *, create: bool = False) -> AsyncIterator[Store]:
+    """Open the store that exists, or with `create` a new one, and close it."""
+    store = make_store(settings.store, settings.finished, replace(settings.redis, allow_unsafe=True))
+    if not create:
+        refuse_missing(settings.store)
+    await store.open()
+    try:
+        yield store
     finally:
         await store.close()
 

@@ -15,6 +15,7 @@ from redrive.cli.times import age
 from redrive.core.lanes import Lane, LaneState
 from redrive.core.ports import PAGE, Capacity, Description
 from redrive.office.queues import QueueStatus
+from redrive.office.retention.notice import notices, sentences
 from redrive.office.wire import lane_document, queue_document
 
 _LANES_SHOWN = 50
@@ -30,12 +31,13 @@ async def status(*, lanes: str | None = None, flags: Flags = NO_FLAGS) -> None:
     """
     async with session(flags) as current:
         described, capacity = await current.store.describe(), await current.store.capacity()
-        queues = await current.queues.status()
+        queues, announced = await current.queues.status(), await notices(current.store)
         document: dict[str, Any] = {
             "store": described.url,
             "durability": described.durability.value,
             "capacity": _capacity_document(capacity),
             "queues": [queue_document(one) for one in queues],
+            "retention": [notice.document() for notice in announced],
         }
         now = current.store.now()
         parts: list[RenderableType] = [
@@ -43,6 +45,7 @@ async def status(*, lanes: str | None = None, flags: Flags = NO_FLAGS) -> None:
             _capacity_line(capacity),
             Text(),
             queue_table(current.output, queues, now),
+            *(name(sentence, "yellow") for notice in announced for sentence in sentences(notice)),
         ]
         if lanes is not None:
             tenants = await _all_lanes(current, await current.known_queue(lanes))

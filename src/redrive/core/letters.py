@@ -130,3 +130,20 @@ class Account:
     @property
     def state(self) -> State:
         return self.progress.state
+
+
+def as_letter(account: Account) -> DeadLetter:
+    """A dead message's account as a letter."""
+    reason, died_at = account.reason, account.died_at
+    if reason is None or died_at is None:
+        raise ValueError(f"{account.message.id} is {account.state}, not dead")
+    last = account.failures[-1] if account.failures else None
+    return DeadLetter(
+        message=account.message,
+        progress=account.progress,
+        reason=reason,
+        died_at=died_at,
+        fingerprint=last.fingerprint if last else "",
+        failures=account.failures,
+        redrives=account.redrives,
+    )

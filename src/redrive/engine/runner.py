@@ -16,7 +16,7 @@ from redrive.telemetry.events import LoopFailed, StoreBack, StoreTrouble, Teleme
 Step = Callable[[], Awaitable[float]]
 
 _FIRST_PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 5.0
+_LONGEST_PAUSE_S = 2.0
 
 
 class Runner:

@@ -127,11 +127,11 @@ class Settler:
         self._some = asyncio.Event()
         self._enough = asyncio.Event()
 
-    def add(self, ruling: Ruling) -> None:
-        """Settle this soon."""
+    def add(self, ruling: Ruling, *, last: bool = True) -> None:
+        """Settle this soon; at once when it is the `last` of its queue and no other queue is at work."""
         self._waiting.append(ruling)
         self._some.set()
-        if len(self._waiting) >= _COMPANY or self._outstanding() <= 1:
+        if len(self._waiting) >= _COMPANY or (last and self._outstanding() <= 1):
             self._enough.set()
 
     def hurry(self) -> None:

@@ -2,15 +2,18 @@
 
 How much is claimed follows from how long the handler takes: a slow handler claims what fits its slots,
 a fast one a whole batch, so that a crash hands out again as little as possible. Each attempt is a task
-of its own, so that context variables of one message never reach the next.
+of its own in a context of its own, so that context variables of one message never reach the next. An
+attempt that ends starts the next one itself: a callback would cost a round of the event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from redrive.core.message import Delivery
 from redrive.core.ports import Claim, Claimed, Source
@@ -53,6 +56,7 @@ class Station:
         self._telemetry = telemetry
         self._buffer: deque[Delivery] = deque()
         self._running: dict[asyncio.Task[None], Delivery] = {}
+        self._context = contextvars.copy_context()
         self._wanted = asyncio.Event()
         self._wanted.set()
         self._nudged = asyncio.Event()
@@ -100,11 +104,13 @@ class Station:
         """Let running attempts end, then cancel them; how many had to be given back or left behind."""
         if self._running:
             await asyncio.wait(self._running, timeout=patience_s)
+        self._sweep()
         unfinished = dict(self._running)
         for task in unfinished:
             task.cancel()
         if unfinished:
             await asyncio.wait(unfinished, timeout=1.0)
+        self._sweep()
         for task, delivery in unfinished.items():
             if not task.done():
                 self._abandon(delivery)
@@ -119,6 +125,7 @@ class Station:
         for task, delivery in self._running.items():
             if delivery.lease.token == token:
                 task.cancel()
+        asyncio.get_running_loop().call_soon(self._sweep)
         self._want()
 
     async def _claim(self, limit: int, *, alone: bool) -> Claimed:
@@ -155,33 +162,43 @@ class Station:
         self._want()
 
     def _start(self) -> None:
-        slots = self.served.settings.concurrency
+        slots, loop = self.served.settings.concurrency, asyncio.get_running_loop()
         while self._buffer and len(self._running) < slots and self._capacity.take():
             delivery = self._buffer.popleft()
-            task = asyncio.create_task(self._attempt(delivery))
+            task = loop.create_task(self._attempt(delivery), context=self._context.copy())
             self._running[task] = delivery
-            task.add_done_callback(self._ended)
 
     async def _attempt(self, delivery: Delivery) -> None:
         began_s = time.perf_counter()
-        outcome = await self._executor.run(self.served, delivery)
-        duration_s = time.perf_counter() - began_s
-        self._average_s += _MEMORY * (duration_s - self._average_s)
-        self._settler.add(rule(delivery, outcome, self.served.policy, self._source.now(), duration_s))
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        delivery = self._running.pop(task, None)
-        if task.cancelled():
-            if delivery is not None:
-                self._give_back(delivery)
-        elif (error := task.exception()) is not None:
+        try:
+            outcome = await self._executor.run(self.served, delivery)
+            duration_s = time.perf_counter() - began_s
+            self._average_s += _MEMORY * (duration_s - self._average_s)
+            ruling = rule(delivery, outcome, self.served.policy, self._source.now(), duration_s)
+            self._settler.add(ruling, last=not self._buffer and len(self._running) == 1)
+        except Exception as error:  # noqa: BLE001 - a bug of ours must not end the station
             self._telemetry.emit(LoopFailed("attempt", error))
-            if delivery is not None:
-                self._give_back(delivery)
+            self._give_back(delivery)
+        except BaseException:
+            self._give_back(delivery)
+            raise
+        finally:
+            self._ended(asyncio.current_task())
+
+    def _ended(self, task: asyncio.Task[Any] | None) -> None:
+        assert task is not None  # noqa: S101 - a coroutine runs in a task
+        del self._running[task]
         self._capacity.give()
         if not self._stopping:
             self._start()
-        self._want()
+        if not self._wanted.is_set():
+            self._want()
+
+    def _sweep(self) -> None:
+        """An attempt that was cancelled before it began ran none of its lines: it is ended here."""
+        for task in [task for task in self._running if task.done()]:
+            self._give_back(self._running[task])
+            self._ended(task)
 
     def _room(self) -> int:
         """How many more to claim: enough to keep the slots busy for `prefetch_s`, at most a batch."""

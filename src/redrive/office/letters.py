@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
-from redrive.core.letters import Account, DeadLetter
+from redrive.core.letters import DeadLetter, as_letter
 from redrive.core.ports import Store
 from redrive.core.settings import OfficeSettings
 from redrive.office import operations as bulk
 from redrive.office.audit import Actor
 from redrive.office.index import Index
 from redrive.office.operations.finding import Policy
+
+__all__ = ["Letters", "Progress", "Selection", "Tally", "as_letter"]
 
 Progress = Callable[[int], None]
 
@@ -46,7 +49,13 @@ class Letters:
         self, store: Store, actor: Actor, policy: Policy, settings: OfficeSettings | None = None
     ) -> None:
         self._store = store
-        self._operations = bulk.Operations(store, actor, Index(store), policy, settings or OfficeSettings())
+        self._actor = actor
+        self._policy = policy
+        self._settings = settings or OfficeSettings()
+
+    @cached_property
+    def _operations(self) -> bulk.Operations:
+        return bulk.Operations(self._store, self._actor, Index(self._store), self._policy, self._settings)
 
     async def page(
         self, queue: str | None, after: str | None, limit: int
@@ -75,23 +84,6 @@ class Letters:
         seen = await self._operations.wait(started.id, progress=lambda now: progress(now.handled))
         frozen = seen.operation.frozen
         return Tally(seen.moved, seen.skipped + frozen.gone, frozen.expired, frozen.missing)
-
-
-def as_letter(account: Account) -> DeadLetter:
-    """A dead message's account as a letter."""
-    reason, died_at = account.reason, account.died_at
-    if reason is None or died_at is None:
-        raise ValueError(f"{account.message.id} is {account.state}, not dead")
-    last = account.failures[-1] if account.failures else None
-    return DeadLetter(
-        message=account.message,
-        progress=account.progress,
-        reason=reason,
-        died_at=died_at,
-        fingerprint=last.fingerprint if last else "",
-        failures=account.failures,
-        redrives=account.redrives,
-    )
 
 
 def _order(kind: bulk.Kind, selection: Selection, stale: bool) -> bulk.Order:

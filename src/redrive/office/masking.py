@@ -40,8 +40,9 @@ class Mask:
             masked["originalData"] = self.payload(masked["originalData"])
         if "headers" in masked:
             masked["headers"] = mask(masked["headers"], self._names)
-        if masked.get("lastFailureReason") is not None:
-            masked["lastFailureReason"] = redact(masked["lastFailureReason"])
+        for text in ("lastFailureReason", "dedupe"):
+            if masked.get(text) is not None:
+                masked[text] = redact(masked[text])
         if "failures" in masked:
             masked["failures"] = [_failure(one) for one in masked["failures"]]
         return masked

@@ -15,7 +15,7 @@ from redrive.office.ages import LABELS, edges
 from redrive.office.filters import Condition, Filter
 from redrive.office.index import Index
 from redrive.office.index.finding import pieces
-from redrive.office.sql import load_sql
+from redrive.office.statements import load_sql
 
 _SQL = load_sql("shape")
 
@@ -31,7 +31,7 @@ class ShapeRow:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The tenants with the most letters first. The totals are of all tenants, `others` is how many are not shown."""
+    """The tenants with the most letters first. The totals are of all; `others` is how many are not shown."""
 
     labels: tuple[str, ...]
     total: int

@@ -48,7 +48,7 @@ def _why_dead(account: Account) -> str:
     if account.progress.attempts:
         text += f" after {_count(account.progress.attempts, 'attempt')}"
     if last is not None:
-        text += f": {last.reason}{f' [{last.code}]' if last.code else ''}"
+        text += ": " + last.reason.rstrip(".")
     if reason is None:
         return text
     return f"{text}. {_HELP[reason].format(redrive=f'redrive dlq redrive {account.message.id}')}"

@@ -15,7 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from redrive.core.errors import InvalidMessage
 from redrive.core.letters import DeadLetter
+from redrive.core.message import check_queue, check_tenant
 from redrive.core.ports import APPEND_BYTES, PAGE
 from redrive.office.archive.files import saying
 from redrive.office.archive.lines import (
@@ -111,8 +113,10 @@ def _decode(path: Path, number: int, text: bytes) -> AnyLine:
     try:
         line = decode(text)
         if isinstance(line, Letter):
-            to_letter(line)
-    except ArchiveError as error:
+            letter = to_letter(line)
+            check_queue(letter.message.queue)
+            check_tenant(letter.message.tenant)
+    except (ArchiveError, InvalidMessage) as error:
         raise _refused(path, number, str(error)) from error
     if isinstance(line, Header) and (line.format, line.version) != (FORMAT, VERSION):
         raise _refused(

@@ -45,7 +45,7 @@ class ArchiveWriter:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _remove_abandoned(folder)
             self._file = create_private(self._partial)
-        self._lines = gzip.GzipFile("", "wb", _LEVEL, self._file, made_at / 1000)
+        self._lines = gzip.GzipFile("", "wb", _LEVEL, self._file, mtime=0)
         self._write(encode(Header(FORMAT, VERSION, store, queue, made_at)))
 
     def add(self, letters: Iterable[DeadLetter]) -> None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import apsw
 
 from redrive.office.ages import LABELS, edges
 from redrive.office.filters import Condition
 from redrive.office.index.finding import pieces
-from redrive.office.sql import load_sql
+from redrive.office.statements import load_sql
 
 BUCKETS = 24
 SPAN_S = 86_400.0
@@ -70,22 +71,43 @@ class Window:
 
     @property
     def bindings(self) -> dict[str, int]:
-        span_ms = max(1, round(self.span_s * 1000))
-        return {"since_at": self.now - span_ms, "span_ms": span_ms, "buckets": max(1, self.buckets)}
+        span_ms = round(self.span_s * 1000)
+        return {"since_at": self.now - span_ms, "span_ms": span_ms, "buckets": self.buckets}
 
 
 def count_groups(
     db: apsw.Connection, by: GroupBy, condition: Condition, window: Window, limit: int
 ) -> list[Counts]:
-    """The largest groups of the letters meant."""
+    """The largest groups of the letters meant, all seen at one instant."""
     key = _SQL["age"] if by is GroupBy.AGE else f"coalesce({by.value}, '')"
-    ages = edges(window.now) if by is GroupBy.AGE else {}
-    bindings = {**condition.bindings, **ages}
-    largest = _SQL["groups"].format(key=key, **pieces(condition))
-    rows = list(db.execute(largest, {**bindings, "size": limit}))
-    trends = _SQL["trends"].format(key=key, **pieces(condition))
-    parts = _by_name(db.execute(trends, {**bindings, **window.bindings}))
-    return [
-        Counts(by, _label(by, name), count, *_history(parts[name], window), tenants=tenants, sample=Sample(*sample))
-        for name, count, tenants, _, *sample in rows
-    ]
+    texts = {name: _SQL[name].format(key=key, **pieces(condition)) for name in ("groups", "trends")}
+    bindings = {**condition.bindings, **(edges(window.now) if by is GroupBy.AGE else {})}
+    with db:
+        rows = list(db.execute(texts["groups"], {**bindings, "size": limit}))
+        histories = {row[0]: _History([0] * window.buckets) for row in rows}
+        for name, bucket, count, first_died_at in db.execute(
+            texts["trends"], {**bindings, **window.bindings}
+        ):
+            if name in histories:
+                histories[name].add(bucket, count, first_died_at)
+    return [_counts(by, row, histories[row[0]]) for row in rows]
+
+
+@dataclass(slots=True)
+class _History:
+    """What is being counted of a group over time."""
+
+    trend: list[int]
+    first_died_at: int | None = None
+
+    def add(self, bucket: int, count: int, died_at: int) -> None:
+        if bucket >= 0:
+            self.trend[bucket] += count
+        self.first_died_at = died_at if self.first_died_at is None else min(self.first_died_at, died_at)
+
+
+def _counts(by: GroupBy, row: tuple[Any, ...], history: _History) -> Counts:
+    name, count, tenants, last_died_at, *sample = row
+    key = LABELS[name] if by is GroupBy.AGE else name
+    first_died_at = last_died_at if history.first_died_at is None else history.first_died_at
+    return Counts(by, key, count, first_died_at, last_died_at, tenants, tuple(history.trend), Sample(*sample))

@@ -18,7 +18,7 @@ import apsw
 
 from redrive.core.letters import ChangePage, DeadLetter
 from redrive.office.index.reading import PATIENCE_MS, read_only
-from redrive.office.sql import load_sql
+from redrive.office.statements import load_sql
 from redrive.office.wire import failed_attempts
 
 SCHEMA = 1

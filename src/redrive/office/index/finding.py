@@ -14,7 +14,7 @@ import apsw
 
 from redrive.office.filters import Condition
 from redrive.office.index.cursors import Cursor, Order
-from redrive.office.sql import load_sql
+from redrive.office.statements import load_sql
 
 SLICE = 100
 _SLICES = (10, 2_000)

@@ -7,11 +7,14 @@ and does not stand in the way of the others; a store that does not answer is the
 
 from __future__ import annotations
 
+from socket import gethostname
+
 from redrive.core.errors import StoreError
 from redrive.core.failure import clip
 from redrive.core.letters import OperationTally
 from redrive.core.ports import Store
 from redrive.core.redaction import redact
+from redrive.core.settings import OfficeSettings
 from redrive.office.leases import Lease, holder_name
 from redrive.office.operations import ledger
 from redrive.office.operations.finding import Chooser
@@ -28,9 +31,9 @@ _ORPHAN_MS = 60_000
 class Conductor:
     """Conducts the operations of a store, for one process."""
 
-    def __init__(self, store: Store, chooser: Chooser, budget: int) -> None:
+    def __init__(self, store: Store, chooser: Chooser, settings: OfficeSettings) -> None:
         self._store = store
-        self._steps = Steps(store, chooser, budget)
+        self._steps = Steps(store, chooser, settings)
         self._holder = holder_name()
         self._leases: dict[str, Lease] = {}
 
@@ -47,7 +50,9 @@ class Conductor:
             operation = await ledger.load(self._store, operation_id)
         except NoOperation:
             return await self._drop_orphan(operation_id)
-        if not operation.state.runs and (not operation.state.ended or operation.told):
+        if operation.told:
+            await ledger.retire(self._store, operation_id)
+        if not self._is_ours(operation):
             await self._release(operation_id)
             return IDLE_S
         if not await self._lease(operation_id).hold():
@@ -65,6 +70,11 @@ class Conductor:
         """Let others conduct what we do."""
         for operation_id in list(self._leases):
             await self._release(operation_id)
+
+    def _is_ours(self, operation: Operation) -> bool:
+        """Whether there is something to do for it, and this machine can do it."""
+        has_work = operation.state.runs or (operation.state.ended and not operation.told)
+        return has_work and operation.host in ("", gethostname())
 
     async def _step(self, operation: Operation) -> Step:
         try:

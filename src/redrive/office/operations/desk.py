@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from socket import gethostname
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ from redrive.office.index import Index
 from redrive.office.operations import ledger
 from redrive.office.operations.conductor import Conductor
 from redrive.office.operations.editing import difference
+from redrive.office.operations.filing import check_file
 from redrive.office.operations.finding import Chooser, Policy
 from redrive.office.operations.operation import (
     NoOperation,
@@ -60,7 +62,10 @@ class Preview:
 
 
 class Operations:
-    """The verbs on operations, for one actor; with a scope, on those of one tenant alone (I13)."""
+    """The verbs on operations, for one actor; with a scope, on those of one tenant alone (I13).
+
+    `files` lets the actor name files of this machine: for people on it, never for callers from outside.
+    """
 
     def __init__(
         self,
@@ -71,13 +76,15 @@ class Operations:
         settings: OfficeSettings,
         *,
         scope: str | None = None,
+        files: bool = False,
     ) -> None:
         self._store = store
         self._actor = actor
         self._settings = settings
         self._scope = scope
+        self._files = files
         self._chooser = Chooser(store, index, policy)
-        self.conductor = Conductor(store, self._chooser, settings.budget)
+        self.conductor = Conductor(store, self._chooser, settings)
 
     async def preview(self, order: Order) -> Preview:
         """Count what an order would take; changes nothing."""
@@ -108,7 +115,15 @@ class Operations:
         if body is not None:
             subject["changes"] = await self._changes(order, body)
         intent = await add_intent(self._store, operation_id, self._actor, order.kind.value, subject)
-        operation = Operation(operation_id, order, self._actor.name, self._actor.origin, now, intent.position)
+        operation = Operation(
+            operation_id,
+            order,
+            self._actor.name,
+            self._actor.origin,
+            now,
+            intent.position,
+            host=gethostname() if order.uses_file else "",
+        )
         if body is not None:
             await ledger.write_body(self._store, operation_id, body)
         await ledger.create(self._store, operation)
@@ -209,6 +224,9 @@ class Operations:
 
     def _checked(self, order: Order, body: bytes | None) -> Order:
         parse(order.selection.filter)
+        check_file(order)
+        if order.uses_file and not self._files:
+            raise OperationError(f"{order.kind} names a file: use the command line on its machine")
         if (body is not None) != order.edited:
             raise OperationError("an edited re-drive comes with its new body, and only that one")
         if order.edited and not self._settings.edit:

@@ -119,6 +119,14 @@ async def read_body(store: Store, operation_id: str) -> bytes:
     return b64decode(record.document["base64"])
 
 
+def by_queue(letters: Sequence[Letter]) -> dict[str, list[LetterKey]]:
+    """The letters of each queue: a store is asked queue by queue."""
+    queues: dict[str, list[LetterKey]] = {}
+    for queue, key in letters:
+        queues.setdefault(queue, []).append(key)
+    return queues
+
+
 def chained_hash(before: str, letters: Sequence[Letter]) -> str:
     """The hash of a frozen list: of the hash before a chunk, and the chunk."""
     text = json.dumps([before, _plain(letters)], separators=(",", ":"))

@@ -16,7 +16,7 @@ from redrive.core.letters import Account, LetterKey, OperationTally
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Entry, Message, Track, expiry
 from redrive.core.ports import APPEND_BYTES, Store
-from redrive.office.operations.ledger import Letter
+from redrive.office.operations.ledger import Letter, by_queue
 from redrive.office.operations.operation import Kind, Operation
 
 _NAMESPACE = UUID("6c1f0b52-7d0e-5c43-9f0a-3f3d5f1f7b21")
@@ -25,7 +25,7 @@ _HOLD_BACK_MS = 5_000
 
 async def move(store: Store, operation: Operation, letters: Sequence[Letter], body: bytes | None) -> None:
     """Move a slice; what is not that death of a letter any more is skipped."""
-    for queue, keys in _by_queue(letters).items():
+    for queue, keys in by_queue(letters).items():
         if operation.order.replaces:
             await _replace(store, operation, queue, keys, body)
         elif operation.order.kind is Kind.REDRIVE:
@@ -43,7 +43,7 @@ async def tally_replaced(store: Store, operation: Operation, letters: Sequence[L
     """The operation's tally, with what came of the new messages of these letters."""
     tally = await store.tally(operation.id)
     accounts: list[Account] = []
-    for queue, keys in _by_queue(letters).items():
+    for queue, keys in by_queue(letters).items():
         target = operation.order.to_queue or queue
         accounts += await store.accounts(target, [new_id(operation, key) for key in keys])
     failed = sum(any(one.failures) for one in accounts)
@@ -120,10 +120,3 @@ def _batches(entries: Sequence[Entry]) -> list[list[Entry]]:
             size = len(entry.message.body)
         batches[-1].append(entry)
     return batches
-
-
-def _by_queue(letters: Sequence[Letter]) -> dict[str, list[LetterKey]]:
-    queues: dict[str, list[LetterKey]] = {}
-    for queue, key in letters:
-        queues.setdefault(queue, []).append(key)
-    return queues

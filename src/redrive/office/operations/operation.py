@@ -39,7 +39,6 @@ class Kind(StrEnum):
     REDRIVE = "redrive"
     DISCARD = "discard"
     EXPORT = "export"
-    ARCHIVE = "archive"
     RESTORE = "restore"
 
 
@@ -101,6 +100,7 @@ class Order(_Document, frozen=True):
     `canary` letters go first, and their first attempts are waited for; with `ramp` ever larger parts follow,
     each waited for. Past `halt_share` of failures among `halt_least` or more that came back, it halts.
     `expired` takes letters whose own short time to live has passed too. `edited`: a new body is kept for it.
+    `file` is what an export writes, as `form` and with payloads masked unless `reveal`, and a restore reads.
     """
 
     kind: Kind
@@ -114,6 +114,8 @@ class Order(_Document, frozen=True):
     to_queue: str | None = None
     edited: bool = False
     file: str | None = None
+    form: str = "jsonl"
+    reveal: bool = False
 
     def __post_init__(self) -> None:
         if self.rate is not None:
@@ -132,6 +134,16 @@ class Order(_Document, frozen=True):
     def replaces(self) -> bool:
         """Whether a new message takes each letter's place."""
         return self.to_queue is not None or self.edited
+
+    @property
+    def writes(self) -> bool:
+        """Whether its file is one that it makes."""
+        return self.kind is Kind.EXPORT
+
+    @property
+    def uses_file(self) -> bool:
+        """Whether it belongs to the machine where its file lies."""
+        return self.kind in (Kind.EXPORT, Kind.RESTORE)
 
     @property
     def pace(self) -> Rate | None:
@@ -172,7 +184,8 @@ class Operation(_Document, frozen=True):
     `position`: letters of the frozen list that were handled; the next is number `offset` of chunk `chunk`.
     `gate`: so many letters must have been judged, counted from `since`, before more are moved. `next_at`:
     when the rate lets the next one go. `was`: the state that a resume goes back to. `row`: the position of
-    its last row in the audit; `told`: that was the outcome.
+    its last row in the audit; `told`: that was the outcome. Of files: the `host` that has it, how many bytes
+    are `written`, how many letters `counted`.
     """
 
     id: str
@@ -194,6 +207,9 @@ class Operation(_Document, frozen=True):
     was: OperationState | None = None
     ended_at: int | None = None
     told: bool = False
+    host: str = ""
+    written: int = 0
+    counted: int = 0
 
     @property
     def by(self) -> Actor:

@@ -14,12 +14,15 @@ from msgspec.structs import replace
 
 from redrive.core.letters import OperationTally
 from redrive.core.ports import Store
+from redrive.core.settings import OfficeSettings
 from redrive.office.audit import add_later
+from redrive.office.masking import Mask
 from redrive.office.operations import ledger
+from redrive.office.operations.filing import Filing
 from redrive.office.operations.finding import Chooser, Chosen
 from redrive.office.operations.ledger import Letter
 from redrive.office.operations.moves import move, tally_replaced
-from redrive.office.operations.operation import Counted, Frozen, Operation, OperationState
+from redrive.office.operations.operation import Counted, Frozen, Kind, Operation, OperationState
 from redrive.office.operations.rules import Go, Halt, Wait, judge, pace
 
 _OUTCOME_POLL_S = 0.2
@@ -36,10 +39,11 @@ class Step:
 class Steps:
     """What may be done next for an operation, on one store."""
 
-    def __init__(self, store: Store, chooser: Chooser, budget: int) -> None:
+    def __init__(self, store: Store, chooser: Chooser, settings: OfficeSettings) -> None:
         self._store = store
         self._chooser = chooser
-        self._budget = budget
+        self._budget = settings.budget
+        self._filing = Filing(store, Mask.parse(settings.masked))
         self._chunk: tuple[str, int, list[Letter]] = ("", 0, [])
 
     async def next(self, operation: Operation) -> Step:
@@ -55,6 +59,8 @@ class Steps:
     async def freeze(self, operation: Operation) -> Step:
         """Keep another page of the letters that were dead when the operation was asked for."""
         order, frozen = operation.order, operation.frozen
+        if order.kind is Kind.RESTORE:
+            return await self._frozen(operation, await self._filing.check(operation))
         page = await self._chooser.page(
             order.selection, operation.created_at, frozen.cursor, frozen.total, expired=order.expired
         )
@@ -71,7 +77,12 @@ class Steps:
     async def move(self, operation: Operation) -> Step:
         """Move the next slice, as large as gate and rate let it be; or wait, halt, finish."""
         if operation.left == 0:
+            await self._filing.close(operation, whole=True)
             return await self.end(operation, OperationState.FINISHED, "")
+        if operation.order.kind is Kind.RESTORE:
+            changes = await self._filing.restore(operation)
+            moving_at = operation.moving_at or self._store.now()
+            return Step(await self._change(operation, **changes, moving_at=moving_at))
         ruling = judge(operation, await self.tally(operation))
         if isinstance(ruling, Halt):
             return Step(await self._change(operation, state=OperationState.HALTED, was=None, why=ruling.why))
@@ -81,7 +92,9 @@ class Steps:
 
     async def tell(self, operation: Operation) -> Step:
         """Write the outcome to the audit, once, whoever ends the operation; then it is nobody's duty."""
-        tally = await self._store.tally(operation.id)
+        if operation.state is not OperationState.FINISHED:
+            await self._filing.close(operation, whole=False)
+        tally = await self.tally(operation)
         outcome = {
             "row": "outcome",
             "ok": operation.state is not OperationState.FAILED,
@@ -107,7 +120,9 @@ class Steps:
 
     async def tally(self, operation: Operation) -> OperationTally:
         """What came of the letters so far; of new messages, those of the first chunk."""
-        if not operation.order.replaces:
+        if operation.order.uses_file:
+            return OperationTally(moved=operation.counted)
+        if not operation.order.replaces or operation.position == 0:
             return await self._store.tally(operation.id)
         first = await self._letters(operation.id, 0)
         return await tally_replaced(self._store, operation, first[: operation.position])
@@ -123,10 +138,11 @@ class Steps:
         grant = pace(operation.order.pace, operation.next_at, now, wanted)
         if grant.count == 0:
             return Step(operation, max(0.001, (grant.next_at - now) / 1000))
-        await move(self._store, operation, rest[: grant.count], await self._body(operation))
+        changes = await self._act(operation, rest[: grant.count])
         ends_chunk = grant.count == len(rest)
         moved = await self._change(
             operation,
+            **changes,
             state=OperationState.MOVING if ruling.gate is None else OperationState.CANARY,
             gate=ruling.gate,
             why="",
@@ -174,8 +190,14 @@ class Steps:
             self._chunk = (operation_id, number, await ledger.read_chunk(self._store, operation_id, number))
         return self._chunk[2]
 
-    async def _body(self, operation: Operation) -> bytes | None:
-        return await ledger.read_body(self._store, operation.id) if operation.order.edited else None
+    async def _act(self, operation: Operation, letters: list[Letter]) -> dict[str, Any]:
+        """Do with letters what was asked for; what that changes in the operation besides its position."""
+        if operation.order.kind is Kind.EXPORT:
+            return await self._filing.export(operation, letters)
+        edited = operation.order.edited
+        body = await ledger.read_body(self._store, operation.id) if edited else None
+        await move(self._store, operation, letters, body)
+        return {}
 
 
 _PEOPLES = frozenset(("state", "why", "was", "ended_at"))

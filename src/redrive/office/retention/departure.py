@@ -14,6 +14,8 @@ from pathlib import Path
 from redrive.core.letters import DeadLetter, LetterKey
 from redrive.core.lifecycle import Move
 from redrive.core.ports import PAGE, Store
+from redrive.office.archive.files import folder_problem
+from redrive.office.archive.lines import ArchiveError
 from redrive.office.archive.reading import Archive
 from redrive.office.archive.writing import ArchiveWriter
 from redrive.office.audit import Actor, action
@@ -26,7 +28,13 @@ class Departure:
     """The letters of one queue on their way out, in archives of at most FILE_LETTERS."""
 
     def __init__(
-        self, store: Store, queue: str, folder: Path, *, actor: Actor = ACTOR, operation: str | None = None
+        self,
+        store: Store,
+        queue: str,
+        folder: Path | None,
+        *,
+        actor: Actor = ACTOR,
+        operation: str | None = None,
     ) -> None:
         self.left = 0
         self.paths: list[Path] = []
@@ -70,10 +78,13 @@ class Departure:
             self._writer = None
 
     async def _open(self) -> ArchiveWriter:
+        folder = self._folder
+        if folder is None:
+            raise ArchiveError(folder_problem(folder))
         described = await self._store.describe()
         made_at = self._store.now()
         return await asyncio.to_thread(
-            ArchiveWriter, self._folder, store=described.url, queue=self._queue, made_at=made_at
+            ArchiveWriter, folder, store=described.url, queue=self._queue, made_at=made_at
         )
 
     async def _remove(self, archive: Archive, keys: Sequence[LetterKey]) -> None:

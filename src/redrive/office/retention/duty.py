@@ -57,38 +57,40 @@ class Retention:
 
     async def _attend(self, queue: str, dead: int) -> Notice:
         """Archive what was announced and is due, then announce what is next."""
-        now = self._store.now()
         before, version = await read_notice(self._store, queue)
-        notice = before or Notice(queue, now)
-        if notice.leaving and notice.leave_at <= now:
-            notice, left = await self._leave(notice, dead)
-            dead -= left
-        notice = await self._count(notice, dead)
+        notice, failure = before or Notice(queue, self._store.now()), ""
+        if notice.leaving and notice.leave_at <= self._store.now():
+            departure, failure = await self._leave(notice, dead)
+            notice, dead = self._tell(notice, departure), dead - departure.left
+        notice = await self._count(notice, dead, failure)
         if before is not None or notice.leaving or notice.shared:
             await write_notice(self._store, notice, version)
+        if notice.problem and (before is None or before.problem != notice.problem):
+            self._emit(RetentionFailed(queue, notice.problem))
         return notice
 
-    async def _leave(self, notice: Notice, dead: int) -> tuple[Notice, int]:
-        """Archive and remove what was announced; the notice with what left, and how many."""
-        if self._folder is None:
-            return notice, 0
+    async def _leave(self, notice: Notice, dead: int) -> tuple[Departure, str]:
+        """Archive and remove what was announced; what left, and why not all of it."""
         departure = Departure(self._store, notice.queue, self._folder)
         try:
             async for page in self._leaving(notice, dead):
                 await departure.add(page.letters)
             await departure.end()
         except ArchiveError as error:
-            self._emit(RetentionFailed(notice.queue, str(error)))
+            return departure, str(error)
         finally:
             departure.abandon()
+        return departure, ""
+
+    def _tell(self, notice: Notice, departure: Departure) -> Notice:
+        """The notice with what left."""
         if not departure.left:
-            return notice, 0
+            return notice
         path = str(departure.paths[-1])
         self._emit(LettersArchived(notice.queue, departure.left, path))
-        told = replace(notice, left=departure.left, left_at=self._store.now(), left_to=path)
-        return told, departure.left
+        return replace(notice, left=departure.left, left_at=self._store.now(), left_to=path)
 
-    async def _count(self, before: Notice, dead: int) -> Notice:
+    async def _count(self, before: Notice, dead: int, failure: str) -> Notice:
         """The notice of what leaves next, at the instant that was announced or else a day from now."""
         now = self._store.now()
         leave_at = before.leave_at if before.leave_at > now else now + self._notice_ms
@@ -97,7 +99,8 @@ class Retention:
         async for page in self._leaving(notice, dead):
             aged, excess, shared = aged + len(page.aged), excess + len(page.excess), shared + page.shared
         if aged + excess:
-            notice = replace(notice, problem=await asyncio.to_thread(folder_problem, self._folder))
+            problem = await asyncio.to_thread(folder_problem, self._folder)
+            notice = replace(notice, problem=problem or failure)
         return replace(notice, aged=aged, excess=excess, shared=shared)
 
     def _leaving(self, notice: Notice, dead: int) -> AsyncIterator[Leaving]:

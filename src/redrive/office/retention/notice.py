@@ -67,12 +67,13 @@ def sentences(notice: Notice) -> list[str]:
         )
     elif notice.leaving:
         said.append(
-            f"{_letters(notice.leaving)} of {notice.queue} leave {_cause(notice)} "
+            f"{_letters(notice.leaving)} of {notice.queue} {_verb(notice.leaving, 'leave')} {_cause(notice)} "
             f"on {_moment(notice.leave_at)} to {notice.folder}"
         )
     if notice.shared:
         said.append(
-            f"{_letters(notice.shared)} of {notice.queue} stay beyond that: they need their parents' bodies"
+            f"{_letters(notice.shared)} of {notice.queue} {_verb(notice.shared, 'stay')} beyond that: "
+            "what they share with other messages cannot be archived"
         )
     if notice.left and notice.left_at is not None:
         said.append(
@@ -113,6 +114,10 @@ def _notice(record: Record) -> Notice:
 
 def _letters(count: int) -> str:
     return "1 letter" if count == 1 else f"{count:,} letters"
+
+
+def _verb(count: int, word: str) -> str:
+    return f"{word}s" if count == 1 else word
 
 
 def _cause(notice: Notice) -> str:

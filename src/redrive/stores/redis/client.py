@@ -1,8 +1,7 @@
 """What the ports work through: runs scripts, knows the keys, keeps the clock, translates errors.
 
 A call that the server did not answer fails at once with StoreUnavailable and is repeated by its caller, with
-growing pauses, under the same ids; the next call connects anew. Redirections of a cluster are followed here,
-because a redirected command was not run.
+growing pauses, under the same ids; the next call connects anew. Whoever waits for a hint is woken by `close`.
 """
 
 from __future__ import annotations
@@ -15,38 +14,24 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from redis.exceptions import (
-    AskError,
-    ClusterDownError,
-    MovedError,
-    NoScriptError,
-    ReadOnlyError,
-    RedisError,
-    TryAgainError,
-)
-from redis.exceptions import ConnectionError as LostConnection
-from redis.exceptions import TimeoutError as NoAnswer
+from redis.exceptions import NoScriptError, RedisError
 
 from redrive.core.errors import ConfigurationError, StoreError, StoreUnavailable
 from redrive.core.settings import RedisSettings
 from redrive.stores.redis.cluster import Nodes
-from redrive.stores.redis.connections import COMMAND_TIMEOUT_S, Node, run_together
+from redrive.stores.redis.connections import Node
 from redrive.stores.redis.errors import translate
 from redrive.stores.redis.memory import Watermark
 from redrive.stores.redis.scripts import load_script
+from redrive.stores.redis.sending import Argument, Sender
 
 FORMAT = 2
 HINT_GRACE_S = 5.0
 CLOCK_SET_MS = 5_000
-REPLICAS_TIMEOUT_MS = round(COMMAND_TIMEOUT_S * 500)
 
 _PREFIX = re.compile(r"[A-Za-z0-9._:-]{1,64}", re.ASCII)
 _ACCEPTING = frozenset({"append", "bury"})
-_REDIRECTIONS = 5
-_TRY_AGAIN_S = 0.05
-_FAILED_OVER = (LostConnection, NoAnswer, ClusterDownError, ReadOnlyError)
 
-Argument = str | int | bytes
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -62,6 +47,7 @@ class Client:
         self.url, self.prefix, self.skew_ms = url, prefix, 0
         self.settings, self.cluster = settings or RedisSettings(), cluster
         self.nodes = Nodes(url, cluster)
+        self._sender = Sender(self.nodes, self.settings.wait_replicas)
         self._watermark = Watermark(self.settings.watermark)
         self._offset_ms = time.time_ns() // 1_000_000 - _monotonic_ms()
         self._opened = self._closing = False
@@ -152,19 +138,19 @@ class Client:
             if accepts:
                 await self._watermark.check(await self.nodes.find(root))
             try:
-                return await self._send(root, "EVALSHA", script.sha, *tail, accepts=accepts)
+                return await self._sender.send(root, "EVALSHA", script.sha, *tail, accepts=accepts)
             except NoScriptError:
-                return await self._send(root, "EVAL", script.text, *tail, accepts=accepts)
+                return await self._sender.send(root, "EVAL", script.text, *tail, accepts=accepts)
 
     async def command(self, *parts: Argument) -> Any:
         """Run a single command; its key, where it has one, is the second part."""
         with self._call():
-            return await self._send(str(parts[1]) if len(parts) > 1 else None, *parts)
+            return await self._sender.send(str(parts[1]) if len(parts) > 1 else None, *parts)
 
     async def memory_usage(self, key: str, samples: int) -> int:
         """About how many bytes a key takes; 0 when there is none."""
         with self._call():
-            return int(await self._send(key, "MEMORY", "USAGE", key, "SAMPLES", samples) or 0)
+            return int(await self._sender.send(key, "MEMORY", "USAGE", key, "SAMPLES", samples) or 0)
 
     async def each_node(self, ask: Callable[[Node], Awaitable[T]]) -> list[tuple[Node, T]]:
         """What every node that serves keys answers."""
@@ -180,61 +166,12 @@ class Client:
             with self._call():
                 async with scope:
                     self._waits.add(scope)
-                    await self._pop_first(self.nodes.by_slot(keys), max(0.001, timeout_s))
+                    await self._sender.pop_first(keys, max(0.001, timeout_s))
         except StoreUnavailable:
             if not self._closing:
                 raise
         finally:
             self._waits.discard(scope)
-
-    async def _pop_first(self, groups: list[list[str]], timeout_s: float) -> None:
-        """On a cluster no read waits for lists in several slots: one read each, the first ends all."""
-        reads = [
-            asyncio.ensure_future(self._send(keys[0], "BLPOP", *keys, timeout_s, blocking=True))
-            for keys in groups
-        ]
-        try:
-            done, _ = await asyncio.wait(reads, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for read in reads:
-                read.cancel()
-            await asyncio.gather(*reads, return_exceptions=True)
-        for read in done:
-            read.result()
-
-    async def _send(
-        self, key: str | None, *parts: Argument | float, blocking: bool = False, accepts: bool = False
-    ) -> Any:
-        node, asking = await self.nodes.find(key), False
-        for _ in range(_REDIRECTIONS):
-            client: Any = node.blocking if blocking else node.commands
-            try:
-                if asking:
-                    return (await run_together(client, ("ASKING",), parts))[-1]
-                if accepts and self.settings.wait_replicas:
-                    return await self._send_and_wait(node, parts)
-                return await client.execute_command(*parts)
-            except AskError as redirection:
-                node = self.nodes.follow(redirection, node)
-                asking = not isinstance(redirection, MovedError)
-            except TryAgainError:
-                await asyncio.sleep(_TRY_AGAIN_S)
-            except _FAILED_OVER:
-                await self.nodes.doubt(node)
-                raise
-        raise TryAgainError("TRYAGAIN no node of the cluster took the command")
-
-    async def _send_and_wait(self, node: Node, parts: tuple[Any, ...]) -> Any:
-        """The replicas confirm what this connection wrote, so both commands go through it."""
-        wanted = self.settings.wait_replicas
-        answer, confirmed = await run_together(node.commands, parts, ("WAIT", wanted, REPLICAS_TIMEOUT_MS))
-        if confirmed < wanted:
-            raise StoreUnavailable(
-                f"{node.address} has stored this, but {confirmed} of {wanted} replicas have confirmed it: "
-                "it may be lost when this server dies; repeat it with the same id or dedupe key, and look at "
-                "the replicas"
-            )
-        return answer
 
     @contextmanager
     def _call(self) -> Iterator[None]:

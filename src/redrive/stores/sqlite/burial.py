@@ -106,7 +106,7 @@ class _Burial:
         message = letter.message
         self._db.execute(SQL["write_body"], (seq, encode_headers(message.headers), message.body))
         if message.dedupe is not None:
-            key = (lane, message.dedupe, message.id, body_hash(message.body))
+            key = (lane, message.dedupe, message.id, body_hash(message.body), self._step.now)
             self._db.execute(SQL["take_free_key"], key)
         add_failures(self._db, [(seq, failure) for failure in letter.failures])
         redrives = [

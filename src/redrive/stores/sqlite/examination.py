@@ -66,7 +66,11 @@ def examine(path: Path, *, accepts: bool, synced: bool, check_s: float = CHECK_S
     """The work of `Store.examine`; it may take as long as `check_s`."""
     db = open_reader(path)
     try:
-        return [*_settings(db, synced), *_surroundings(path, Files.of(path), accepts), _structure(db, check_s)]
+        return [
+            *_settings(db, synced),
+            *_surroundings(path, Files.of(path), accepts),
+            _structure(db, check_s),
+        ]
     finally:
         db.close()
 

@@ -21,5 +21,7 @@ where seq = ?1 and id = ?2 and queue = ?3
 -- name: write_body
 insert or replace into bodies (seq, headers, body) values (?, ?, ?)
 
+-- An ended key counts as free.
 -- name: take_free_key
-insert into dedupe (lane, key, id, hash) values (?, ?, ?, ?) on conflict do nothing
+insert into dedupe (lane, key, id, hash) values (?1, ?2, ?3, ?4)
+on conflict do update set id = ?3, hash = ?4, expires_at = null where expires_at <= ?5

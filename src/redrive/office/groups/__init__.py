@@ -1,0 +1,156 @@
+"""Groups of dead letters: five causes instead of four thousand letters, with what people said about each.
+
+Counts come from the index, what was said from the store's records (kind `group`), and every change is in the
+audit. Whoever is bound to a tenant sees and says things about that tenant's part of a group alone (I13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from redrive.core.errors import RedriveError, VersionConflict
+from redrive.core.ports import PAGE, Store
+from redrive.office.audit import Actor, action
+from redrive.office.filters import Filter
+from redrive.office.groups.counting import BUCKETS, SPAN_S, Counts, GroupBy, Sample, Window, count_groups
+from redrive.office.groups.standing import (
+    NOTE_LENGTH,
+    GroupState,
+    Note,
+    Said,
+    Standing,
+    decode,
+    derive,
+    encode,
+)
+from redrive.office.index import Index
+
+__all__ = [
+    "Counts",
+    "Group",
+    "GroupBy",
+    "GroupError",
+    "GroupState",
+    "Groups",
+    "Note",
+    "Sample",
+    "Standing",
+]
+
+GROUP_RECORDS = "group"
+_TREND_PARTS = 500
+
+
+class GroupError(RedriveError):
+    """What was asked about a group cannot be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group and how it stands."""
+
+    counts: Counts
+    standing: Standing
+
+
+class Groups:
+    """The verbs on groups, for one actor, within the tenant that the actor is bound to."""
+
+    def __init__(self, store: Store, index: Index, actor: Actor, scope: str | None = None) -> None:
+        self._store = store
+        self._index = index
+        self._actor = actor
+        self._scope = scope
+
+    async def list(
+        self,
+        by: GroupBy,
+        asked: Filter | None = None,
+        *,
+        limit: int = 100,
+        span_s: float = SPAN_S,
+        buckets: int = BUCKETS,
+    ) -> list[Group]:
+        """The largest groups of the letters meant, with a trend over `span_s` in so many parts."""
+        if span_s < 1 or not 1 <= buckets <= _TREND_PARTS:
+            raise GroupError(f"a trend is of at least a second, in 1 to {_TREND_PARTS} parts")
+        window = Window(self._index.now(), span_s, buckets)
+        condition = self._index.compile(asked or Filter(), self._scope)
+        found = await self._index.read(lambda db: count_groups(db, by, condition, window, limit))
+        said = await self._all_said(by) if found else {}
+        return [Group(counts, _standing(counts, said.get(counts.key), window.now)) for counts in found]
+
+    async def said(self, by: GroupBy, key: str) -> Said:
+        """What was said of a group; it need not have letters now."""
+        record = await self._store.get_record(GROUP_RECORDS, self._record_id(by, key))
+        return Said() if record is None else decode(record.document)
+
+    async def note(self, by: GroupBy, key: str, text: str) -> Said:
+        """Write a note on a group."""
+        text = text.strip()
+        if not text or len(text) > NOTE_LENGTH:
+            raise GroupError(f"a note has 1 to {NOTE_LENGTH} characters, not {len(text)}")
+        note = Note(self._store.now(), self._actor.name, text)
+        return await self._say("note group", by, key, lambda said: said.with_note(note))
+
+    async def resolve(self, by: GroupBy, key: str) -> Said:
+        """The cause is gone; the group opens by itself when another of its letters dies."""
+        return await self._say("resolve group", by, key, self._as(GroupState.RESOLVED))
+
+    async def ignore(
+        self, by: GroupBy, key: str, *, until_count: int | None = None, until_at: int | None = None
+    ) -> Said:
+        """Nothing to do until the group has so many letters, or until an instant, whichever is first."""
+        if until_count is None and until_at is None:
+            raise GroupError("a group is ignored until a count or a date: give one")
+        change = self._as(GroupState.IGNORED, until_count, until_at)
+        return await self._say("ignore group", by, key, change)
+
+    async def reopen(self, by: GroupBy, key: str) -> Said:
+        """Take back what was said; the notes stay."""
+        return await self._say("reopen group", by, key, self._as(GroupState.OPEN))
+
+    def _as(
+        self, state: GroupState, until_count: int | None = None, until_at: int | None = None
+    ) -> Callable[[Said], Said]:
+        now, name = self._store.now(), self._actor.name
+        return lambda said: replace(
+            said, state=state, at=now, actor=name, until_count=until_count, until_at=until_at
+        )
+
+    async def _say(self, verb: str, by: GroupBy, key: str, change: Callable[[Said], Said]) -> Said:
+        record_id = self._record_id(by, key)
+        subject = {"by": by.value, "key": key, "tenant": self._scope}
+        async with action(self._store, self._actor, verb, subject) as current:
+            while True:
+                record = await self._store.get_record(GROUP_RECORDS, record_id)
+                said = change(Said() if record is None else decode(record.document))
+                version = 0 if record is None else record.version
+                try:
+                    await self._store.put_record(GROUP_RECORDS, record_id, encode(said), expected=version)
+                except VersionConflict:
+                    continue
+                current.result["state"] = said.state.value
+                return said
+
+    async def _all_said(self, by: GroupBy) -> dict[str, Said]:
+        """What was said of the groups of a kind, by key; an empty key is a key too."""
+        prefix = self._record_id(by, "")
+        found: dict[str, Said] = {}
+        after = prefix[:-1]
+        while page := await self._store.list_records(GROUP_RECORDS, after=after, limit=PAGE):
+            for record in page:
+                if record.id.startswith(prefix):
+                    found[record.id.removeprefix(prefix)] = decode(record.document)
+            after = page[-1].id
+            if not after.startswith(prefix):
+                break
+        return found
+
+    def _record_id(self, by: GroupBy, key: str) -> str:
+        return f"{self._scope or '*'}/{by.value}/{key}"
+
+
+def _standing(counts: Counts, said: Said | None, now: int) -> Standing:
+    return derive(said or Said(), count=counts.count, last_died_at=counts.last_died_at, now=now)

@@ -1,0 +1,134 @@
+"""Operations on files of this machine: an export grows slice by slice, a restore buries page by page.
+
+Only a process on the machine where the file lies can go on with them. An export has its name once it is
+whole; until then its length is in the operation's record, and whatever a crash left beyond that is cut off. A
+restore checks the whole archive before the first letter moves, and burying a page again changes nothing.
+Known weakness: after a crash, the restored letters of one page may count as skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from redrive.core.letters import DeadLetter, as_letter
+from redrive.core.lifecycle import State
+from redrive.core.ports import Store
+from redrive.office.archive.files import create_private, partial_of, saying, sync_folder
+from redrive.office.archive.reading import check_archive
+from redrive.office.archive.restoring import Restored, restore
+from redrive.office.export import Export, Format
+from redrive.office.masking import Mask
+from redrive.office.operations.ledger import Letter, by_queue
+from redrive.office.operations.operation import Frozen, Operation, OperationError, Order
+
+_ADVICE = "choose another file, or a folder that this process may write to"
+
+
+@dataclass(slots=True)
+class _Restoring:
+    """A restore under way in this process."""
+
+    pages: AsyncIterator[Restored]
+    handled: int = 0
+    restored: int = 0
+
+
+class Filing:
+    """The file steps of one process."""
+
+    def __init__(self, store: Store, mask: Mask) -> None:
+        self._store = store
+        self._mask = mask
+        self._restores: dict[str, _Restoring] = {}
+
+    async def check(self, operation: Operation) -> Frozen:
+        """The list of a restore: what the archive holds, once the whole file was read."""
+        archive = await asyncio.to_thread(check_archive, path_of(operation))
+        return Frozen(total=archive.count, hash=archive.sha256)
+
+    async def restore(self, operation: Operation) -> dict[str, Any]:
+        """Bury one page of an archive; what then changes in the operation."""
+        path = path_of(operation)
+        under_way = self._restores.setdefault(operation.id, _Restoring(restore(self._store, path)))
+        while under_way.handled <= operation.position:
+            page = await anext(under_way.pages, None)
+            if page is None:
+                raise OperationError(f"{path} ends before its {operation.frozen.total:,} letters")
+            under_way.handled += len(page.ids) + page.skipped
+            under_way.restored += len(page.ids)
+        restored, under_way.restored = under_way.restored, 0
+        return {"position": under_way.handled, "counted": operation.counted + restored}
+
+    async def export(self, operation: Operation, letters: Sequence[Letter]) -> dict[str, Any]:
+        """Write one slice of letters; what then changes in the operation."""
+        found: list[DeadLetter] = []
+        for queue, keys in by_queue(letters).items():
+            generations = {key.id: key.generation for key in keys}
+            for account in await self._store.accounts(queue, list(generations)):
+                meant = account.progress.generation == generations[account.message.id]
+                if account.state is State.DEAD and meant:
+                    found.append(as_letter(account))
+        written = await asyncio.to_thread(self._write, operation, found)
+        return {"written": written, "counted": operation.counted + len(found)}
+
+    async def close(self, operation: Operation, *, whole: bool) -> None:
+        """Give a whole export its name, or leave no trace of one that is not."""
+        self._restores.pop(operation.id, None)
+        if operation.order.writes:
+            await asyncio.to_thread(_name if whole else _drop, path_of(operation))
+
+    def _write(self, operation: Operation, letters: Sequence[DeadLetter]) -> int:
+        path, order = path_of(operation), operation.order
+        form = Export(Format(order.form), None if order.reveal else self._mask)
+        with saying(f"cannot write {path}", _ADVICE):
+            if not operation.written:
+                partial_of(path).unlink(missing_ok=True)
+                create_private(partial_of(path)).close()
+            with partial_of(path).open("r+b") as file:
+                file.truncate(operation.written)
+                file.seek(operation.written)
+                file.write(form.rows(letters) if operation.written else form.head() + form.rows(letters))
+                file.flush()
+                os.fsync(file.fileno())
+                return file.tell()
+
+
+def check_file(order: Order) -> None:
+    """OperationError when an order's file cannot be meant."""
+    if (order.file is not None) != order.uses_file:
+        raise OperationError(f"{order.kind} {'needs' if order.uses_file else 'takes no'} file")
+    if order.file is None:
+        return
+    path = Path(order.file)
+    if not path.is_absolute():
+        raise OperationError(f"{path} is not absolute: another process may carry the operation on")
+    if order.writes and path.exists():
+        raise OperationError(f"{path} is there already: choose another name")
+    if order.writes and not path.parent.is_dir():
+        raise OperationError(f"{path.parent} is no folder: make it, or choose another")
+
+
+def path_of(operation: Operation) -> Path:
+    """The operation's file."""
+    if operation.order.file is None:
+        raise OperationError(f"operation {operation.id} has no file")
+    return Path(operation.order.file)
+
+
+def _name(path: Path) -> None:
+    partial = partial_of(path)
+    with saying(f"cannot write {path}", _ADVICE):
+        if not partial.exists() and not path.exists():
+            create_private(partial).close()
+        if partial.exists():
+            partial.rename(path)
+        sync_folder(path.parent)
+
+
+def _drop(path: Path) -> None:
+    partial_of(path).unlink(missing_ok=True)

@@ -1,0 +1,87 @@
+"""The copy of dead letters that SQL is asked of, made inside SQLite from the index.
+
+Newest letters first, as many as the limits let; whatever was left out is counted. Payloads are copied only for
+a statement that reads them, and a very large one is replaced by its size.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Set
+from dataclasses import dataclass
+
+import apsw
+
+from redrive.office.statements import load_sql
+from redrive.office.wire import RETENTION_MS, payload
+
+LARGEST_PAYLOAD = 256 * 1024
+_SQL = load_sql("copy")
+_TIMES = frozenset(("lastFailureTimestamp", "enqueuedAt", "movedToDLQAt"))
+_PAYLOAD = "originalData"
+
+Mask = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """So many letters, of so many that there are."""
+
+    letters: int
+    of: int
+
+
+def make_table(db: apsw.Connection) -> None:
+    """The table, still empty."""
+    db.pragma("temp_store", "memory")
+    db.execute(_SQL["table"])
+
+
+def fill_table(
+    db: apsw.Connection,
+    address: str,
+    columns: Set[str],
+    *,
+    scope: str | None,
+    letters: int,
+    payload_bytes: int,
+    mask: Mask | None,
+) -> Copied:
+    """Copy the newest letters, with what is costly only where these columns are read."""
+
+    def masked(*values: apsw.SQLiteValue) -> str:
+        return original_data(values[0], mask)
+
+    db.create_scalar_function("original_data", masked, 1)
+    db.execute(_SQL["attach"], (address,))
+    try:
+        return _fill(db, columns, scope, letters, payload_bytes)
+    finally:
+        db.execute(_SQL["detach"])
+        db.create_scalar_function("original_data", None, 1)
+
+
+def original_data(stored: object, mask: Mask | None) -> str:
+    """A payload as JSON text: itself where it is JSON, otherwise in base64 as on the wire."""
+    body = stored if isinstance(stored, bytes) else b""
+    if len(body) > LARGEST_PAYLOAD:
+        return json.dumps({"leftOut": f"{len(body)} bytes"})
+    try:
+        text = body.decode()
+        json.loads(text)
+    except (ValueError, RecursionError):
+        text = json.dumps(payload(body))
+    return text if mask is None else mask(text)
+
+
+def _fill(
+    db: apsw.Connection, columns: Set[str], scope: str | None, letters: int, payload_bytes: int
+) -> Copied:
+    of = int(db.execute(_SQL["total"], {"scope": scope}).get)
+    asked = {"scope": scope, "size": letters}
+    if _PAYLOAD in columns:
+        bounds = {"bytes": payload_bytes, "largest": LARGEST_PAYLOAD}
+        asked["size"] = int(db.execute(_SQL["fitting"], {**asked, **bounds}).get)
+    wanted = {"payloads": _PAYLOAD in columns, "times": not _TIMES.isdisjoint(columns)}
+    db.execute(_SQL["fill"], {**asked, **wanted, "ttl": RETENTION_MS})
+    return Copied(db.changes(), of)

@@ -1,0 +1,43 @@
+"""A store whose process dies at its n-th call: before the store does it, or after, the answer lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from redrive.core.ports import Store
+
+
+class Died(BaseException):
+    """The process is gone: nothing of ours may catch this and go on."""
+
+
+class DyingStore:
+    """Hands every call on to a store until its last one."""
+
+    def __init__(self, store: Store, calls: int, *, done: bool) -> None:
+        self._store = store
+        self._left = calls
+        self._done = done
+
+    @property
+    def dead(self) -> bool:
+        return self._left <= 0
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._store, name)
+        if name in ("now", "index", "skew_ms"):
+            return found
+        return self._counted(found)
+
+    def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        async def counted(*arguments: Any, **named: Any) -> Any:
+            self._left -= 1
+            if self._left < 0 or (self._left == 0 and not self._done):
+                raise Died
+            answer = await call(*arguments, **named)
+            if self._left == 0:
+                raise Died
+            return answer
+
+        return counted

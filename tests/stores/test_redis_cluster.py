@@ -1,0 +1,165 @@
+"""A real cluster of three masters: queues in slots of their own, redirections, a node that goes and comes."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from redis.crc import key_slot
+
+from redrive.core.errors import StoreUnavailable
+from redrive.core.ports import Durability, Grade
+from redrive.stores.redis import RedisStore
+from tests.conformance import makers
+from tests.servers import RedisCluster, ask, start_cluster, start_redis
+from tests.stores.redis_server import connected, eventually, opened
+
+QUEUES = tuple(f"queue{number}" for number in range(9))
+
+
+@pytest.fixture
+async def store(redis_cluster: RedisCluster) -> AsyncIterator[RedisStore]:
+    async with opened(RedisStore(redis_cluster.url, prefix=f"cluster:{uuid.uuid4().hex[:12]}")) as store:
+        yield store
+
+
+@pytest.fixture
+def own_cluster(tmp_path: Path) -> Iterator[RedisCluster]:
+    cluster = start_cluster(tmp_path)
+    yield cluster
+    cluster.stop()
+
+
+def index_of(queue: str) -> int:
+    """Which of the three masters has a queue at first."""
+    return next(n for n in range(3) if key_slot(queue.encode()) < (n + 1) * 16_384 // 3)
+
+
+async def test_queues_on_all_nodes_live_in_one_store(store: RedisStore) -> None:
+    for queue in QUEUES:
+        await makers.submit(store, 2, queue=queue)
+    assert {index_of(queue) for queue in QUEUES} == {0, 1, 2}
+    assert await store.queue_names() == sorted(QUEUES)
+    taken = [one for queue in QUEUES for one in await makers.take(store, queue=queue)]
+    assert await makers.complete(store, *taken) == set()
+    assert [counts.published for counts in await store.queues()] == [2] * len(QUEUES)
+
+
+async def test_new_work_of_any_queue_wakes_the_waiting(store: RedisStore) -> None:
+    for queue in ("queue0", "queue5", "queue8"):
+        waiting = asyncio.create_task(store.wait(QUEUES, 60))
+        await makers.submit(store, queue=queue)
+        async with asyncio.timeout(5):
+            await waiting
+        await makers.take(store, queue=queue)
+
+
+async def test_waiting_on_several_nodes_ends_at_its_timeout(store: RedisStore) -> None:
+    async with asyncio.timeout(5):
+        await store.wait(QUEUES, 0.05)
+
+
+async def test_closing_wakes_those_who_wait_on_several_nodes(redis_cluster: RedisCluster) -> None:
+    store = RedisStore(redis_cluster.url, prefix=f"cluster:{uuid.uuid4().hex[:12]}")
+    await store.open()
+    waiting = asyncio.create_task(store.wait(QUEUES, 60))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        await store.close()
+        await waiting
+
+
+async def test_every_node_is_examined_and_the_weakest_gives_the_class(
+    store: RedisStore, redis_cluster: RedisCluster
+) -> None:
+    assert (await store.describe()).durability is Durability.B
+    async with connected(redis_cluster.servers[2].url) as server:
+        await server.config_set("appendonly", "no")
+        assert (await store.describe()).durability is Durability.C
+        wrong = [finding for finding in await store.examine() if finding.grade is Grade.WRONG]
+        await server.config_set("appendonly", "yes")
+    port = str(redis_cluster.servers[2].port)
+    assert {finding.subject.partition(" of ")[0] for finding in wrong} == {"durability", "appendonly"}
+    assert all(port in finding.subject for finding in wrong)
+
+
+async def test_a_queue_whose_slot_has_moved_to_another_node_is_found_there(
+    own_cluster: RedisCluster,
+) -> None:
+    async with opened(RedisStore(own_cluster.url)) as store:
+        await makers.submit(store, 3, queue="queue0")
+        await move_slot(own_cluster, "queue0")
+        await makers.submit(store, queue="queue0")
+        assert len(await makers.take(store, queue="queue0")) == 4
+
+
+async def test_a_queue_that_is_made_while_its_slot_moves_goes_where_the_slot_goes(
+    own_cluster: RedisCluster,
+) -> None:
+    async with opened(RedisStore(own_cluster.url)) as store:
+        begin_move(own_cluster, "queue0")
+        await makers.submit(store, queue="queue0")
+        assert len(await makers.take(store, queue="queue0")) == 1
+        target = own_cluster.servers[(index_of("queue0") + 1) % 3]
+        assert ask(target.port, "CLUSTER", "COUNTKEYSINSLOT", str(key_slot(b"queue0"))) != b":0\r\n"
+
+
+async def test_a_node_that_goes_stops_its_own_queues_only_until_it_is_back(
+    own_cluster: RedisCluster, tmp_path: Path
+) -> None:
+    for server in own_cluster.servers:
+        ask(server.port, "CONFIG", "SET", "cluster-require-full-coverage", "no")
+    async with opened(RedisStore(own_cluster.url)) as store:
+        for queue in QUEUES:
+            await makers.submit(store, queue=queue)
+        own_cluster.servers[1].stop()
+        for queue in QUEUES:
+            if index_of(queue) == 1:
+                with pytest.raises(StoreUnavailable):
+                    await makers.take(store, queue=queue)
+            else:
+                assert len(await eventually(lambda queue=queue: makers.take(store, queue=queue))) == 1
+        port = own_cluster.servers[1].port
+        back = start_redis(
+            tmp_path / "1", port=port, cluster_enabled="yes", cluster_port=bus_of(own_cluster, 1)
+        )
+        try:
+            for queue in (one for one in QUEUES if index_of(one) == 1):
+                assert len(await eventually(lambda queue=queue: makers.take(store, queue=queue))) == 1
+        finally:
+            back.stop()
+
+
+def bus_of(cluster: RedisCluster, number: int) -> str:
+    """The port that the nodes speak to one another on, as the first one knows it."""
+    lines = ask(cluster.servers[0].port, "CLUSTER", "NODES").decode().splitlines()
+    place = next(line.split()[1] for line in lines if f":{cluster.servers[number].port}@" in line)
+    return place.partition("@")[2].partition(",")[0]
+
+
+def node_id(cluster: RedisCluster, number: int) -> str:
+    return ask(cluster.servers[number].port, "CLUSTER", "MYID").decode().split("\r\n")[1]
+
+
+def begin_move(cluster: RedisCluster, queue: str) -> None:
+    """The slot of a queue is on its way from its node to the next."""
+    slot, source = str(key_slot(queue.encode())), index_of(queue)
+    target = (source + 1) % 3
+    ask(cluster.servers[target].port, "CLUSTER", "SETSLOT", slot, "IMPORTING", node_id(cluster, source))
+    ask(cluster.servers[source].port, "CLUSTER", "SETSLOT", slot, "MIGRATING", node_id(cluster, target))
+
+
+async def move_slot(cluster: RedisCluster, queue: str) -> None:
+    """Move the slot of a queue with all its keys, while nobody uses it."""
+    begin_move(cluster, queue)
+    source = index_of(queue)
+    target, slot = (source + 1) % 3, key_slot(queue.encode())
+    async with connected(cluster.servers[source].url) as server:
+        keys = await server.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 1_000)
+        place = ("127.0.0.1", cluster.servers[target].port)
+        await server.execute_command("MIGRATE", *place, "", 0, 5_000, "KEYS", *keys)
+    for number in (target, source, 3 - target - source):
+        ask(cluster.servers[number].port, "CLUSTER", "SETSLOT", str(slot), "NODE", node_id(cluster, target))
