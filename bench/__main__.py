@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import gateway, http, machine, peers, rendering, smtp, table
+from bench import dlq, gateway, http, machine, peers, rendering, smtp, table
 from bench.goals import GOALS
 from bench.probes import PROBES, Need, Probe
 from bench.redis import command as redis
@@ -21,6 +21,7 @@ from bench.running import Results, Run
 _NAMES = tuple(probe.name for probe in PROBES)
 _SUBJECTS = {
     "redis": redis.run,
+    "dlq": dlq.run,
     "gateway": gateway.run,
     "http": http.run,
     "smtp": smtp.run,

@@ -32,11 +32,18 @@ class Below:
 
 
 @dataclass(frozen=True, slots=True)
+class Above:
+    """Ours is a fixed limit or more."""
+
+    limit: float
+
+
+@dataclass(frozen=True, slots=True)
 class Shown:
     """No goal: a figure worth knowing."""
 
 
-Aim = AtLeast | AtMost | Below | Shown
+Aim = AtLeast | AtMost | Above | Below | Shown
 
 
 @dataclass(frozen=True, slots=True)

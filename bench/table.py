@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, assert_never
 
-from bench.goals import AtLeast, AtMost, Below, Goal, Shown
+from bench.goals import Above, AtLeast, AtMost, Below, Goal, Shown
 
 Rounds = Mapping[str, Sequence[float]]
 
@@ -60,18 +60,20 @@ def _median(values: Sequence[float]) -> float | None:
     return statistics.median(values) if values else None
 
 
-def _against(aim: AtLeast | AtMost | Below, rounds: Rounds, count: int) -> Sequence[float]:
+def _against(aim: AtLeast | AtMost | Above | Below, rounds: Rounds, count: int) -> Sequence[float]:
     """What ours is held against, round by round: the best of the peers, and none when one is missing."""
-    if isinstance(aim, Below):
+    if isinstance(aim, Above | Below):
         return [aim.limit] * max(1, count)
     peers = [rounds.get(name, ()) for name in aim.of]
     return max(peers, key=lambda values: _median(values) or 0.0) if all(peers) else ()
 
 
-def _wanted(aim: AtLeast | AtMost | Below, unit: str) -> str:
+def _wanted(aim: AtLeast | AtMost | Above | Below, unit: str) -> str:
     match aim:
         case Below(limit=limit):
-            return f"< {limit:,g} {unit}"
+            return f"< {_limit(limit, unit)}"
+        case Above(limit=limit):
+            return f"≥ {_limit(limit, unit)}"
         case AtMost(share=share):
             return f"≤ {share:g} x"
         case AtLeast(share=share, floor=floor):
@@ -79,10 +81,16 @@ def _wanted(aim: AtLeast | AtMost | Below, unit: str) -> str:
     assert_never(aim)
 
 
-def _verdict(aim: AtLeast | AtMost | Below, ratio: float) -> Verdict:
+def _limit(limit: float, unit: str) -> str:
+    return f"{limit:,g}{'' if unit.startswith('/') else ' '}{unit}".rstrip()
+
+
+def _verdict(aim: AtLeast | AtMost | Above | Below, ratio: float) -> Verdict:
     match aim:
         case Below():
             reached = ratio < 1
+        case Above():
+            reached = ratio >= 1
         case AtMost(share=share):
             reached = ratio <= share
         case AtLeast(share=share, floor=floor):

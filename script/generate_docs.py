@@ -22,6 +22,7 @@ from redrive.core.retry import PROFILES, delay_table
 from redrive.core.settings import QueueSettings
 from redrive.mail.judging.rules import markdown_table as mail_rules
 from redrive.mailbox.behaviours import markdown_table as mailbox_addresses
+from redrive.stores.redis.layout import markdown_table as redis_keys
 
 ROOT = Path(__file__).resolve().parent.parent
 PART = re.compile(r"(<!-- generated: ([a-z ]+) -->\n).*?(<!-- end -->)", re.S)
@@ -31,6 +32,8 @@ def show(value: object) -> str:
     """A value as TOML and people write it."""
     if value is None:
         return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, float):
         return f"{value:g}" if value < 1_000_000 else f"{value:.0f}"
     return str(value)
@@ -83,6 +86,7 @@ def parts() -> dict[str, str]:
         "settings queues": queue_table(meanings["queues"]),
     }
     made |= {"mail rules": mail_rules(), "mailbox addresses": mailbox_addresses()}
+    made |= {"redis keys": redis_keys()}
     made |= {f"delays {name}": delay_table(policy) for name, policy in PROFILES.items()}
     made |= {f"settings {section}": settings_table(section, meanings[section]) for section in SECTIONS}
     return made

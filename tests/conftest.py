@@ -9,6 +9,14 @@ import pytest
 from tests.servers import RedisCluster, start_cluster, start_redis, start_valkey
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is kept in the user's cache folder is kept in a folder of the tests, also by their processes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Redis server of our own; a test takes a prefix of its own on it."""

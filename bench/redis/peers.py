@@ -12,6 +12,7 @@ from bench.peers import PeersMissing
 
 CACHE = Path.home() / ".cache" / "redrive-bench"
 NODE = CACHE / "node"
+_ONE_QUIET_TASKIQ = ("--workers", "1", "--log-level", "WARNING")
 _NODE_PACKAGES = ("bullmq", "ioredis")
 
 
@@ -56,10 +57,7 @@ PEERS = (
     Peer(
         "taskiq",
         ("taskiq", "taskiq-redis", "hiredis"),
-        (
-            ("-m", "taskiq", "worker", f"{_module('taskiq')}:broker", "--workers", "1")
-            + ("--log-level", "WARNING"),
-        ),
+        (("-m", "taskiq", "worker", f"{_module('taskiq')}:broker", *_ONE_QUIET_TASKIQ),),
         1_500,
         repeated=True,
     ),

@@ -11,14 +11,12 @@ from itertools import islice
 
 from redis import Redis
 
-from bench.lanes import claim
+from bench.letters import bury_all, bury_waiting
 from bench.load import TENANTS, Conditions, Figures
 from bench.redis.server import Meter
 from bench.subject import QUEUE, make_app, preload, submissions
 from redrive.core.errors import StoreError
-from redrive.core.failure import Failure, Kind
-from redrive.core.ports import APPEND_MESSAGES, PAGE, Store
-from redrive.core.verdict import Bury, Reason, Settlement
+from redrive.core.ports import APPEND_MESSAGES
 
 MESSAGES = 50_000
 CAPACITY_MB = 512
@@ -32,11 +30,11 @@ def measure_bytes(conditions: Conditions) -> Figures:
     assert conditions.server is not None
     meter, store = Meter.of(conditions.server), conditions.store("bytes")
     asyncio.run(preload(store, APPEND_MESSAGES, dedupe=True))
-    asyncio.run(_bury_all(store))
+    asyncio.run(bury_all(store))
     empty = meter.memory()
     asyncio.run(preload(conditions.store("bytes-pending"), MESSAGES, dedupe=True))
     pending = meter.memory()
-    asyncio.run(_bury_all(conditions.store("bytes-pending")))
+    asyncio.run(bury_all(conditions.store("bytes-pending")))
     return {
         "bytes pending": (pending - empty) / MESSAGES,
         "bytes dead": (meter.memory() - empty) / MESSAGES,
@@ -68,17 +66,5 @@ async def _fill(store: str, *, bury: bool) -> int:
                 return held
             held += len(batch)
             if bury:
-                await _bury(app.store)
+                await bury_waiting(app.store)
     return held
-
-
-async def _bury_all(store: str) -> None:
-    async with make_app(store) as app:
-        await _bury(app.store)
-
-
-async def _bury(store: Store) -> None:
-    while deliveries := await claim(store, PAGE):
-        failure = Failure(store.now(), 1, Kind.PERMANENT, "550 5.1.1 no such user here", "550")
-        verdict = Bury(Reason.PERMANENT, failure)
-        await store.settle([Settlement(delivery, verdict) for delivery in deliveries])

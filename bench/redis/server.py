@@ -1,7 +1,7 @@
 """A redis-server of a probe's own, and what it says of its processor time and memory.
 
-Every peer meets the same server: append-only file, fsync every second, no eviction, on the disk the run was
-given. Stopped by process id.
+Every peer meets the same server: the settings we ship, with more memory, on the disk the run was given.
+Stopped by process id.
 """
 
 from __future__ import annotations
@@ -18,14 +18,8 @@ from pathlib import Path
 from redis import Redis
 from redis.exceptions import ConnectionError as NotYet
 
-SETTINGS = {
-    "bind": "127.0.0.1",
-    "save": "",
-    "appendonly": "yes",
-    "appendfsync": "everysec",
-    "maxmemory-policy": "noeviction",
-    "daemonize": "no",
-}
+SETTINGS = Path(__file__).resolve().parent.parent.parent / "deploy" / "redis.conf"
+MEMORY = "4gb"
 _READY_S = 10.0
 
 
@@ -42,11 +36,15 @@ def version() -> str:
 
 
 @contextmanager
-def running(folder: Path, maxmemory: str = "0") -> Iterator[str]:
+def running(folder: Path) -> Iterator[str]:
     """The address of a server that runs while the block does."""
-    port, settings = _free_port(), SETTINGS | {"dir": str(folder), "maxmemory": maxmemory}
-    arguments = [part for name, value in settings.items() for part in (f"--{name}", value)]
-    command = [_binary(), "--port", str(port), *arguments]
+    port = _free_port()
+    own = {"port": str(port), "bind": "127.0.0.1", "dir": str(folder), "maxmemory": MEMORY}
+    command = [
+        _binary(),
+        str(SETTINGS),
+        *(part for name, value in own.items() for part in (f"--{name}", value)),
+    ]
     with (folder / "redis.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:

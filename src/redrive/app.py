@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from redrive.config import Settings, load
-from redrive.core.errors import ConfigurationError, InvalidMessage, StoreError
+from redrive.core.errors import ConfigurationError, InvalidMessage
 from redrive.core.limits import Rate
 from redrive.core.message import DEFAULT_TENANT, Entry, Track, check_queue
 from redrive.core.ports import Receipt, Store
@@ -24,23 +24,19 @@ from redrive.core.settings import QueueSettings
 from redrive.engine.entries import Submission, make_entry
 from redrive.engine.handlers import Handler, Registry, Served
 from redrive.engine.ids import new_id
-from redrive.engine.runner import Runner
 from redrive.engine.signals import stop_on_signals
 from redrive.engine.submit import Submitter
 from redrive.engine.worker import Worker
-from redrive.office.duties import Duties
-from redrive.office.index import Index
 from redrive.sync import SyncRedrive
 from redrive.telemetry.events import Telemetry
 from redrive.telemetry.logs import log_event
-from redrive.wiring import make_gateway, make_store
+from redrive.wiring import make_gateway, make_store, on_duty
 
 if TYPE_CHECKING:
     from redrive.mail.desk import Desk
     from redrive.mail.gateway import Gateway
 
 _MAIL_DEADLINE = timedelta(minutes=20)
-_DUTY_PATIENCE_S = 5.0
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -188,21 +184,8 @@ class Redrive:
     async def on_duty(self) -> AsyncIterator[None]:
         """Do the office's duties while inside: operations, retention, automatic re-drive."""
         store, _ = await self._ready()
-        if not hasattr(store, "index"):
+        async with on_duty(store, self.settings, self.policy, self.telemetry):
             yield
-            return
-        settings, index = self.settings, Index(store)
-        duties = Duties(store, index, self.policy, settings.office, settings.retention, self.telemetry.emit)
-        runner = Runner(self.telemetry)
-        for name, step in duties.steps().items():
-            runner.start(name, step)
-        try:
-            yield
-        finally:
-            await runner.end(_DUTY_PATIENCE_S)
-            with suppress(StoreError):
-                await duties.close()
-            await index.close()
 
     @property
     def ready(self) -> bool:

@@ -5,20 +5,25 @@ Adapters are imported here, when their scheme is asked for, so that an extra sta
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from redrive.config import Settings
-from redrive.core.errors import ConfigurationError
+from redrive.core.errors import ConfigurationError, StoreError
 from redrive.core.ports import Store
 from redrive.core.retry import RetryPolicy
 from redrive.core.settings import FinishedSettings, RedisSettings
+from redrive.telemetry.events import Telemetry
 
 if TYPE_CHECKING:
     from redrive.mail.gateway import Append, Gateway
+    from redrive.office.index import Index
 
 SCHEMES = ("sqlite", "redis", "rediss")
+_DUTY_PATIENCE_S = 5.0
 
 
 def make_store(url: str, finished: FinishedSettings, redis: RedisSettings | None = None) -> Store:
@@ -75,3 +80,33 @@ def make_gateway(settings: Settings, append: Append, policy: Callable[[], RetryP
     pooled = SmtpPoolSettings(connections=smtp.connections, messages=smtp.messages)
     rules = Rules.default() if settings.mail_rules is None else Rules.load(settings.mail_rules)
     return Gateway(Pool(Relay.parse(settings.mail), pooled), rules, append, policy)
+
+
+def make_index(store: Store, settings: Settings) -> Index:
+    """What finds an open store's dead letters; a disposable one is shared by all processes of this user."""
+    from redrive.office.index import Index
+
+    folder = settings.office.index
+    return Index(store, None if folder is None else Path(folder), settings.store)
+
+
+@asynccontextmanager
+async def on_duty(
+    store: Store, settings: Settings, policy: Callable[[str], RetryPolicy], telemetry: Telemetry
+) -> AsyncIterator[None]:
+    """Do the office's duties on an open store while inside, each in a loop of the engine's runner."""
+    from redrive.engine.runner import Runner
+    from redrive.office.duties import Duties
+
+    index = make_index(store, settings)
+    duties = Duties(store, index, policy, settings.office, settings.retention, telemetry.emit)
+    runner = Runner(telemetry)
+    for name, step in duties.steps().items():
+        runner.start(name, step)
+    try:
+        yield
+    finally:
+        await runner.end(_DUTY_PATIENCE_S)
+        with suppress(StoreError):
+            await duties.close()
+        await index.close()

@@ -41,7 +41,7 @@ def test_list_shows_id_tenant_queue_reason_and_failure(shop: Shop) -> None:
 def test_an_empty_list_says_so(shop: Shop) -> None:
     shop.send()
     assert shop("dlq", "list").out == "no dead letters\n"
-    assert shop.ok("dlq", "list") == {"letters": [], "cursor": None}
+    assert shop.ok("dlq", "list") == {"letters": [], "cursor": None, "looked": None}
 
 
 def test_pages_follow_the_cursor_to_the_end(shop: Shop) -> None:
@@ -90,14 +90,14 @@ def test_all_of_a_queue_come_back_with_yes(shop: Shop) -> None:
     shop.bury(queue="orders")
     shop.bury(queue="email:send")
     document = shop.ok("dlq", "redrive", "--queue", "orders:dlq", "--yes")
-    assert (document["moved"], document["preview"]["moved"]) == (1, 1)
+    assert (document["operation"]["moved"], document["preview"]["count"]) == (1, 1)
     assert len(shop.ok("dlq", "list")["letters"]) == 1
-    assert shop.ok("dlq", "redrive", "--all", "--yes")["moved"] == 1
+    assert shop.ok("dlq", "redrive", "--all", "--yes")["operation"]["moved"] == 1
 
 
 def test_the_limit_takes_the_oldest(shop: Shop) -> None:
     first, second = shop.bury(), shop.bury()
-    assert shop.ok("dlq", "redrive", "--all", "--limit", "1", "--yes")["moved"] == 1
+    assert shop.ok("dlq", "redrive", "--all", "--limit", "1", "--yes")["operation"]["moved"] == 1
     (left,) = shop.ok("dlq", "list")["letters"]
     assert (left["jobId"], shop.ok("show", first)["state"]) == (second, "waiting")
 
@@ -108,7 +108,7 @@ def test_a_dry_run_splits_by_tenant_and_reason_and_changes_nothing(shop: Shop, v
         shop.bury("no", "--tenant", tenant)
     preview = shop.ok("dlq", verb, "--all", "--dry-run")["preview"]
     counts = {group["companyId"]: group["count"] for group in preview["groups"]}
-    assert (preview["moved"], counts) == (3, {"acme": 2, "globex": 1})
+    assert (preview["count"], counts) == (3, {"acme": 2, "globex": 1})
     assert "3 to" in shop("dlq", verb, "--all", "--dry-run").out
     assert len(shop.ok("dlq", "list")["letters"]) == 3
 
@@ -149,7 +149,8 @@ def test_some_moved_and_some_not_is_partial(shop: Shop) -> None:
     dead, living = shop.bury(), shop.send()
     result = shop("dlq", "redrive", dead, living, "unknown", "--yes", "--json")
     assert result.code == 3
-    assert (result.document["moved"], result.document["skipped"], result.document["notFound"]) == (1, 1, 1)
+    came = result.document["operation"]
+    assert (came["moved"], came["gone"], came["notFound"]) == (1, 1, 1)
 
 
 def test_nothing_moved_is_failed_or_not_found(shop: Shop) -> None:
@@ -163,9 +164,9 @@ def test_letters_past_their_own_short_life_stay_unless_asked_for(shop: Shop) -> 
     message_id = shop.send({"permanent": "no"}, "--ttl", "0.001s")
     shop.work()
     announced = shop.ok("dlq", "redrive", "--all", "--yes")
-    assert (announced["moved"], announced["expired"]) == (0, 1)
+    assert (announced["operation"], announced["preview"]["expired"]) == (None, 1)
     assert shop("dlq", "redrive", message_id).code == 1
-    assert shop.ok("dlq", "redrive", "--all", "--include-expired", "--yes")["moved"] == 1
+    assert shop.ok("dlq", "redrive", "--all", "--include-expired", "--yes")["operation"]["moved"] == 1
 
 
 @pytest.mark.parametrize(

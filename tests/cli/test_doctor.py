@@ -84,3 +84,22 @@ def test_status_tells_how_full_the_store_is(shop: Shop, server: RedisServer, tmp
     assert 0 < capacity["waitingBytes"] < capacity["usedBytes"]
     assert capacity["accepts"] is True
     assert "used: waiting about" in shop("status", "--store", server.url).out
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "expected"),
+    [
+        ("REDRIVE_REDIS_WATERMARK", "1.5", "watermark is 1.5"),
+        ("REDRIVE_REDIS_WAIT_REPLICAS", "-1", "wait_replicas is -1"),
+        ("REDRIVE_REDIS_ALLOW_UNSAFE", "perhaps", "true or false"),
+        ("REDRIVE_STORE", "redis://127.0.0.1/0?cluster=maybe", "write true or false"),
+        ("REDRIVE_STORE", "redis://127.0.0.1/0?prefix=a{b}", "is not a name"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_a_usage_error_that_says_what_to_write(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, expected: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    result = shop("doctor")
+    assert result.code == 2
+    assert expected in result.error

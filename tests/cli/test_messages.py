@@ -38,7 +38,9 @@ def test_the_body_is_shown_only_on_request(shop: Shop) -> None:
     message_id = shop.send({"card": "4111"})
     assert "4111" not in shop("show", message_id).out
     assert "4111" not in shop("show", message_id, "--json").out
-    assert "4111" in shop("show", message_id, "--body").out
+    assert '"card": "***"' in shop("show", message_id, "--body").out
+    assert "4111" in shop("show", message_id, "--reveal").out
+    assert shop.ok("show", message_id, "--reveal")["originalData"] == {"card": "4111"}
 
 
 def test_a_finished_message_has_no_body(shop: Shop) -> None:

@@ -104,14 +104,17 @@ class RedisBackend:
         from tests.conformance.redis_keys import check_key
 
         async for server, key in self._keys():
-            await check_key(server, key.removeprefix(self._prefix.encode()))
+            await check_key(server, key, self._prefix.encode())
             await server.delete(key)
 
     async def _damage(self, command: str, message_id: str, *more: bytes) -> None:
-        damaged = False
+        from redrive.stores.redis.ids import pack_id
+
+        raw, damaged = pack_id(message_id), False
         async for server, key in self._keys():
-            if key.endswith(b":m") and await server.hexists(key, message_id):
-                await server.execute_command(command, key, message_id, *more)
+            content = key.endswith((b":messages", b":letters", b":finished"))
+            if content and await server.hexists(key, raw):
+                await server.execute_command(command, key, raw, *more)
                 damaged = True
         assert damaged, f"no message {message_id} to damage"
 

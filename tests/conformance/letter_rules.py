@@ -1,12 +1,13 @@
 """The machine's rules for dead letters: re-drive, discard, replace, archive, and back from the archive.
 
-Letters are named by a generation that is right, wrong or left out. What was archived is kept here for good, so
-that old archives of letters that have lived on are tried again, too.
+Letters are named by a generation that is right, wrong or left out. What was archived is kept here for good,
+so that old archives of letters that have lived on are tried again, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import blake2b
 
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
@@ -18,10 +19,19 @@ from tests.conformance.makers import letters
 from tests.conformance.time_rules import TimeRules
 from tests.conformance.worker_rules import picks, queues
 
+REMOVALS = (Move.DISCARD, Move.REPLACE, Move.ARCHIVE, Move.ARCHIVE)
+NAMES = ("any", "right", "right", "wrong")
+
+
+def removal(seed: bytes) -> tuple[Move, str]:
+    """A removal and how it names its letters, all as likely: hypothesis favours the first of a list."""
+    first, second = blake2b(seed, digest_size=2).digest()
+    return REMOVALS[first % len(REMOVALS)], NAMES[second % len(NAMES)]
+
+
 counts, strangers = st.integers(1, 6), st.integers(0, 10_000)
 operations = st.sampled_from([None, "op-1", "op-2"])
-removals = st.sampled_from([Move.DISCARD, Move.REPLACE, Move.ARCHIVE, Move.ARCHIVE])
-names = st.sampled_from(["any", "right", "right", "wrong"])
+removals = st.binary(min_size=2, max_size=2).map(removal)
 
 
 class LetterRules(TimeRules):
@@ -31,9 +41,17 @@ class LetterRules(TimeRules):
         super().__init__(make_bench)
         self._archive: list[DeadLetter] = []
 
-    @rule(queue=queues, count=counts, stranger=strangers, name=names, operation=operations)
-    def redrive(self, queue: str, count: int, stranger: int, name: str, operation: str | None) -> None:
-        named = self._name(queue, count, stranger, name)
+    def _open(self) -> None:
+        super()._open()
+        for move in (Move.REPLACE, Move.ARCHIVE):
+            self.remove("orders", count=1, stranger=0, how=(move, "right"), operation="op-1")
+        self.restore([0])
+
+    @rule(queue=queues, count=counts, stranger=strangers, how=removals, operation=operations)
+    def redrive(
+        self, queue: str, count: int, stranger: int, how: tuple[Move, str], operation: str | None
+    ) -> None:
+        named = self._name(queue, count, stranger, how[1])
         moved = self._run(self._store.redrive(queue, named, actor="ann", operation=operation))
         items = self._model.move(queue, named, State.DEAD)
         assert moved == {item.entry.message.id for item in items}
@@ -41,10 +59,11 @@ class LetterRules(TimeRules):
         for item in items:
             self._model.redrive(item, operation)
 
-    @rule(queue=queues, count=counts, stranger=strangers, name=names, move=removals, operation=operations)
+    @rule(queue=queues, count=counts, stranger=strangers, how=removals, operation=operations)
     def remove(
-        self, queue: str, count: int, stranger: int, name: str, move: Move, operation: str | None
+        self, queue: str, count: int, stranger: int, how: tuple[Move, str], operation: str | None
     ) -> None:
+        move, name = how
         named = self._name(queue, count, stranger, name)
         before = self._run(letters(self._store, queue))
         moved = self._run(self._store.remove(queue, named, move, actor="ann", operation=operation))

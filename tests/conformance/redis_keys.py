@@ -1,32 +1,26 @@
-"""Whether a key may lie in Redis: every one is in the table of docs/redis.md, as the type and with the time
-to live that the table says."""
+"""Whether a key may lie in Redis: the layout knows it, it is of the type that is written there, and what is
+not meant to stay ends by itself."""
 
 from __future__ import annotations
 
-import re
 from functools import cache
-from pathlib import Path
 
 from redis.asyncio import Redis
 
-_PAGE = Path(__file__).parent.parent.parent / "docs/redis.md"
-_ROW = re.compile(r"^\| `([^`]+)` \| (\w+) \| (yes|no|may) \|", re.MULTILINE)
-_PLACE = re.compile(r"[A-Z]+")
+from redrive.stores.redis.layout import Key, read_layout
+
+_layout = cache(read_layout)
 
 
-@cache
-def _documented() -> list[tuple[re.Pattern[str], str, str]]:
-    return [
-        (re.compile(_pattern(key)), kind, expires) for key, kind, expires in _ROW.findall(_PAGE.read_text())
-    ]
+async def check_key(server: Redis, key: bytes, prefix: bytes) -> None:
+    """Fail for a key that no row of the layout explains."""
+    name = key.removeprefix(prefix).decode("utf-8", "replace")
+    kind = (await server.type(key)).decode()
+    rows = [row for row in _layout() if row.kind == kind and row.matches(name)]
+    assert rows, f"{kind} {name} is in no row of the layout: document it at the head of lua/queue.lua"
+    ends = await server.pttl(key) >= 0
+    assert any(_fits(row, ends) for row in rows), f"{kind} {name} {'ends' if ends else 'never ends'}"
 
 
-def _pattern(key: str) -> str:
-    """A word in capitals stands for a name: `{QUEUE}:lane:TENANT`."""
-    parts = _PLACE.split(key)
-    return ".+".join(re.escape(part) for part in parts)
-
-
-async def check_key(server: Redis, key: bytes) -> None:
-    """Fail for a key (without its prefix) that no row of the table explains."""
-    return
+def _fits(row: Key, ends: bool) -> bool:
+    return row.may_expire if ends else not row.must_expire

@@ -9,7 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.lanes import QUANTUM, Lane, LaneState, Place, Ring, Turn, place, priority, take_turns
+from redrive.core.lanes import (
+    QUANTUM,
+    Lane,
+    LaneState,
+    Place,
+    Ring,
+    Turn,
+    next_run_at,
+    place,
+    priority,
+    take_turns,
+)
 from tests.conformance.turns import check_turns
 
 RUNNING, PAUSED, HELD = LaneState.RUNNING, LaneState.PAUSED, LaneState.HELD
@@ -212,3 +223,30 @@ def test_a_held_lane_hands_out_one_probe_at_a_time(
     in_flight: int, due_at: int | None, probe_at: int | None, where: Place
 ) -> None:
     assert place(LaneState.HELD, in_flight, None, due_at, 2_000, probe_at) is where
+
+
+@pytest.mark.parametrize(
+    ("state", "due_at", "probe_at", "free_at", "expected"),
+    [
+        (RUNNING, 1_000, None, 0, 1_000),
+        (RUNNING, 1_000, None, 2_000, 2_000),
+        (RUNNING, 3_000, None, 2_000, 3_000),
+        (RUNNING, None, None, 2_000, None),
+        (PAUSED, 1_000, None, 2_000, None),
+        (HELD, 1_000, None, 2_000, None),
+        (HELD, 1_000, 1_500, 2_000, 2_000),
+        (HELD, 1_000, 2_500, 2_000, 2_500),
+    ],
+)
+def test_a_lane_runs_when_its_message_its_probe_and_its_rate_let_it(
+    state: LaneState, due_at: int | None, probe_at: int | None, free_at: int, expected: int | None
+) -> None:
+    assert next_run_at(state, due_at, probe_at, free_at) == expected
+
+
+@pytest.mark.parametrize(
+    ("free_at", "in_flight", "where"),
+    [(0, 0, Place.RING), (NOW, 0, Place.RING), (NOW + 1, 0, Place.TIMER), (NOW + 1, 3, Place.PARKED)],
+)
+def test_a_lane_whose_rate_is_used_up_stands_on_the_timer(free_at: int, in_flight: int, where: Place) -> None:
+    assert place(RUNNING, in_flight, 3, NOW - 1, NOW, None, free_at) is where

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redrive.core.errors import ConfigurationError
-from redrive.core.limits import Rate, Window, reserve
+from redrive.core.limits import Rate, Window, free_at, reserve
 
 MINUTELY = Rate(100, 60.0)
 
@@ -71,6 +71,26 @@ def test_a_rate_lowered_below_what_was_used_grants_nothing() -> None:
     used = Window(1_000_000, 100)
     reserved = reserve(Rate(10, 60.0), used, 1_000_500, 5)
     assert (reserved.granted, reserved.window, reserved.next_at) == (0, used, 1_060_000)
+
+
+@pytest.mark.parametrize(
+    ("rate", "window", "expected"),
+    [
+        (None, Window(1_000_000, 10**6), 0),
+        (MINUTELY, Window(), 0),
+        (MINUTELY, Window(1_000_000, 99), 0),
+        (MINUTELY, Window(1_000_000, 100), 1_060_000),
+        (Rate(10, 60.0), Window(1_000_000, 100), 1_060_000),
+    ],
+)
+def test_a_used_up_period_is_free_again_at_its_end(rate: Rate | None, window: Window, expected: int) -> None:
+    assert free_at(rate, window) == expected
+
+
+@given(st.integers(1, 5), st.integers(0, 5), st.integers(0, 120_000))
+def test_what_is_free_is_granted_and_what_is_not_is_refused(count: int, used: int, passed_ms: int) -> None:
+    rate, window, now = Rate(count, 60.0), Window(1_000_000, used), 1_000_000 + passed_ms
+    assert (reserve(rate, window, now, 1).granted == 1) is (free_at(rate, window) <= now)
 
 
 @given(

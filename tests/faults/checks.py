@@ -9,7 +9,7 @@ the last moments (class B) is what was touched in them judged by its end alone.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +17,7 @@ from pathlib import Path
 from redrive.core.failure import Kind
 from redrive.core.letters import Account, DeadLetter
 from redrive.core.lifecycle import State
-from redrive.core.ports import QueueCounts, Store
+from redrive.core.ports import PAGE, QueueCounts, Store
 from redrive.core.verdict import CRASH_LIMIT, Reason
 from tests.faults.handlers import ATTEMPTS
 from tests.faults.ledger import ACCEPTED, HANDED, Line, Plan, read_lines
@@ -71,10 +71,7 @@ class Evidence:
         self.lines = dict(lines)
         self.troubles = [line.note for line in handed if line.what == "trouble"]
         self.bugs = [line.note for line in handed if line.what == "bug"]
-        for message_id in self.plans.keys() | {key[0] for key in lines}:
-            account = await store.get(message_id)
-            if account is not None:
-                self.accounts[message_id] = account
+        self.accounts = await read_accounts(store, self.plans.keys() | {key[0] for key in lines})
         self.letters = await _all_letters(store)
         self.queues = await store.queues()
 
@@ -200,6 +197,17 @@ class Evidence:
 
     def _of(self, key: Key, what: str) -> list[Line]:
         return [line for line in self.lines.get(key, ()) if line.what == what]
+
+
+async def read_accounts(store: Store, ids: Iterable[str]) -> dict[str, Account]:
+    """What the store knows of these ids, of whichever queue they are."""
+    asked = list(ids)
+    found: dict[str, Account] = {}
+    for queue in await store.queue_names():
+        for start in range(0, len(asked), PAGE):
+            page = await store.accounts(queue, asked[start : start + PAGE])
+            found |= {account.message.id: account for account in page}
+    return found
 
 
 async def _all_letters(store: Store) -> list[DeadLetter]:

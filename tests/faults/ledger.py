@@ -63,8 +63,26 @@ class Ledger:
         os.close(self._file)
 
 
+class Reader:
+    """Reads a ledger that grows: each line once, whole lines only."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self._lines: list[Line] = []
+
+    def lines(self) -> list[Line]:
+        """All lines so far; none when nobody has written yet."""
+        if self._path.exists():
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                text = file.read()
+            whole = text[: text.rfind(b"\n") + 1]
+            self._lines += [msgspec.json.decode(row, type=Line) for row in whole.splitlines()]
+            self._offset += len(whole)
+        return self._lines
+
+
 def read_lines(path: Path) -> list[Line]:
-    """All lines so far; none when nobody has written yet."""
-    if not path.exists():
-        return []
-    return [msgspec.json.decode(row, type=Line) for row in path.read_bytes().splitlines()]
+    """All lines so far."""
+    return Reader(path).lines()

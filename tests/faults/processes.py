@@ -5,7 +5,6 @@ Whatever a test does, all its children are gone when its `Site` closes.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import subprocess
@@ -17,21 +16,18 @@ from types import TracebackType
 from typing import Self
 
 from redrive import Redrive
-from redrive.core.letters import Account
 from redrive.core.lifecycle import State
 from redrive.core.message import Progress
-from tests.faults.checks import Evidence, Key
+from tests.faults.checks import Evidence, Key, read_accounts
 from tests.faults.child import make_app
 from tests.faults.handlers import ORDERS
-from tests.faults.ledger import ACCEPTED, HANDED, Ledger, Line, Plan, read_lines
+from tests.faults.ledger import ACCEPTED, HANDED, Ledger, Line, Plan, Reader
 from tests.faults.waiting import Condition, wait_until
 
 ROOT = Path(__file__).parents[2]
 START_S = 15.0
 END_S = 40.0
 SETTLED = ("completed", "buried", "retried", "released", "refused")
-
-_PAGE = 50
 
 
 class Child:
@@ -82,6 +78,8 @@ class Site:
         self.app = app
         self.evidence = Evidence()
         self._ledger = Ledger(folder / ACCEPTED)
+        self._submits = Reader(folder / ACCEPTED)
+        self._work = Reader(folder / HANDED)
         self._children: list[Child] = []
         self._done: set[str] = set()
         self._noted: set[int] = set()
@@ -108,11 +106,15 @@ class Site:
 
     def handed(self, what: str, message_id: str | None = None) -> list[Line]:
         """Lines of the workers' ledger of one kind."""
-        lines = read_lines(self.folder / HANDED)
+        lines = self._work.lines()
         return [line for line in lines if line.what == what and message_id in (None, line.id)]
 
     def accepted(self) -> list[Line]:
-        return [line for line in read_lines(self.folder / ACCEPTED) if line.what == "accepted"]
+        return self.submits("accepted")
+
+    def submits(self, what: str) -> list[Line]:
+        """Lines of the submitters' ledger of one kind."""
+        return [line for line in self._submits.lines() if line.what == what]
 
     async def submit(self, plan: Plan, queue: str = ORDERS) -> str:
         """Submit one message from the test itself; its id."""
@@ -131,6 +133,11 @@ class Site:
             lambda: len(self.handed(what, message_id)) >= count, END_S, f"{count} lines say {what}"
         )
         return self.handed(what, message_id)
+
+    def touched_since(self, instant_s: float) -> set[str]:
+        """The ids that any line since an instant is about."""
+        lines = self._submits.lines() + self._work.lines()
+        return {line.id for line in lines if line.at_s >= instant_s and line.id}
 
     async def wait_until(self, condition: Condition, what: str) -> None:
         """Wait for something that the ledgers or the store will show."""
@@ -159,11 +166,11 @@ class Site:
         alive = {child.pid for child in survivors}
         holders = self._holders()
         held = {key for key, pid in holders.items() if pid not in alive}
-        unknown = list(self._known() - self._done)
-        for message_id, account in zip(unknown, await self._accounts(unknown), strict=True):
-            if account is not None and account.state is State.DONE:
+        accounts = await read_accounts(self.app.store, self._known() - self._done)
+        for message_id, account in accounts.items():
+            if account.state is State.DONE:
                 self._done.add(message_id)
-            elif account is not None and account.state is State.CLAIMED:
+            elif account.state is State.CLAIMED:
                 key = (message_id, account.progress.generation)
                 if holders.get(key) not in alive:
                     held.add(key)
@@ -172,7 +179,7 @@ class Site:
     def _holders(self) -> dict[Key, int]:
         """Which process, by its own ledger, holds what."""
         holders: dict[Key, int] = {}
-        for line in read_lines(self.folder / HANDED):
+        for line in self._work.lines():
             if line.what == "claimed":
                 holders[line.id, line.generation] = line.pid
             elif line.what in SETTLED and holders.get((line.id, line.generation)) == line.pid:
@@ -181,14 +188,6 @@ class Site:
         newly_dead = dead - self._noted
         self._noted |= dead
         return {key: pid for key, pid in holders.items() if pid not in dead or pid in newly_dead}
-
-    async def _accounts(self, ids: list[str]) -> list[Account | None]:
-        """All at once in pages: leases of the dead run out while this reads."""
-        found: list[Account | None] = []
-        for start in range(0, len(ids), _PAGE):
-            page = ids[start : start + _PAGE]
-            found += await asyncio.gather(*(self.app.store.get(message_id) for message_id in page))
-        return found
 
     async def wait_idle(self, timeout_s: float = END_S) -> float:
         """Wait until every message has come to its end."""
@@ -208,7 +207,7 @@ class Site:
         return self.evidence.violations()
 
     def _known(self) -> set[str]:
-        return {line.id for line in read_lines(self.folder / ACCEPTED)}
+        return {line.id for line in self._submits.lines()}
 
     def _has_started(self, child: Child) -> bool:
         assert child.running, f"the worker ended at its start:\n{child.errors}"

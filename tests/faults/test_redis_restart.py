@@ -19,7 +19,6 @@ import pytest
 
 from redrive.core.errors import StoreUnavailable
 from redrive.core.ports import Durability
-from tests.faults.ledger import ACCEPTED, HANDED, read_lines
 from tests.faults.processes import Child, Site, open_site
 from tests.faults.recovery import RESUMED_S, print_summary, redrive_all, wait_recovery
 from tests.faults.redis_server import FaultyRedis, open_redis
@@ -91,7 +90,7 @@ async def _restart(site: Site, server: FaultyRedis, workers: list[Child], fsync:
     await site.wait_until(lambda: _answers(site), "the store answers")
     await site.note_kill()
     if fsync == "everysec":
-        site.evidence.fresh |= _touched_since(site, written_s)
+        site.evidence.fresh |= site.touched_since(written_s)
     for worker in workers:
         worker.signal(signal.SIGCONT)
 
@@ -107,11 +106,6 @@ async def _wait_written(server: FaultyRedis) -> float:
 
     await wait_until(written, 10, "the server has written what it told")
     return asked_s
-
-
-def _touched_since(site: Site, instant_s: float) -> set[str]:
-    lines = read_lines(site.folder / ACCEPTED) + read_lines(site.folder / HANDED)
-    return {line.id for line in lines if line.at_s >= instant_s and line.id}
 
 
 async def _answers(site: Site) -> bool:

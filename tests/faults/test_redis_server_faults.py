@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 from tests.faults.conftest import with_prefix
-from tests.faults.ledger import ACCEPTED, read_lines
 from tests.faults.processes import Child, Site, open_site
 from tests.faults.recovery import RESUMED_S, wait_recovery
 from tests.faults.redis_server import FaultyRedis, open_redis
@@ -72,7 +71,7 @@ async def test_a_full_server_refuses_new_work_drains_what_it_has_and_accepts_aga
     async with open_redis(tmp_path, maxmemory="12mb") as server, open_site(tmp_path, server.url) as site:
         options = {"mild": True, "padding": LARGE, "tasks": 4, "seed": 3}
         submitter = site.start("submit", count=400, **options)
-        await site.wait_until(lambda: bool(_refusals(site)), "the server is full")
+        await site.wait_until(lambda: bool(site.submits("full")), "the server is full")
         refused = len(site.accepted())
         assert submitter.running
         await site.start_worker(lease_s=5, batch=100)
@@ -81,7 +80,7 @@ async def test_a_full_server_refuses_new_work_drains_what_it_has_and_accepts_aga
         await site.wait_idle()
         assert await site.violations() == []
         assert len(site.evidence.accepted) == 400
-        print(f"full after {refused}, {len(_refusals(site))} refusals")
+        print(f"full after {refused}, {len(site.submits('full'))} refusals")
 
 
 async def test_two_stores_on_one_server_never_see_each_other(tmp_path: Path, redis_url: str) -> None:
@@ -126,10 +125,6 @@ async def test_records_and_journals_of_two_prefixes_are_apart(tmp_path: Path, re
         assert await two.app.store.list_records("note") == []
         assert await two.app.store.read_journal("audit") == []
         assert await two.app.store.write_journal("audit", {"what": "theirs"}, expected_head=0) == 1
-
-
-def _refusals(site: Site) -> list[float]:
-    return [line.at_s for line in read_lines(site.folder / ACCEPTED) if line.what == "full"]
 
 
 async def _wait_handed(site: Site, count: int, submitter: Child, timeout_s: float = 20.0) -> None:

@@ -1,4 +1,4 @@
-"""The office is tested on a SQLite file and on Redis: the conformance suite's `bench`, with a `store` on it."""
+"""The office is tested on a SQLite file and on Redis: the conformance suite's `bench`, a store, its index."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from redrive.core.ports import Store
+from redrive.office.index import Index
 from tests.conformance.backends import Bench, make_backend
 
 
@@ -21,3 +22,11 @@ async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 @pytest.fixture
 async def store(bench: Bench) -> Store:
     return await bench.open_store()
+
+
+@pytest.fixture
+async def index(store: Store) -> AsyncIterator[Index]:
+    """The store's index; a disposable one is in memory."""
+    index = Index(store)
+    yield index
+    await index.close()

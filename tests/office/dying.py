@@ -1,4 +1,4 @@
-"""A store whose process dies at its n-th call: before the store does it, or after, the answer lost."""
+"""A store whose process dies right after its n-th call: the store has done it, the answer is lost."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ class Died(BaseException):
 class DyingStore:
     """Hands every call on to a store until its last one."""
 
-    def __init__(self, store: Store, calls: int, *, done: bool) -> None:
+    def __init__(self, store: Store, calls: int) -> None:
         self._store = store
         self._left = calls
-        self._done = done
 
     @property
     def dead(self) -> bool:
@@ -33,7 +32,7 @@ class DyingStore:
     def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
         async def counted(*arguments: Any, **named: Any) -> Any:
             self._left -= 1
-            if self._left < 0 or (self._left == 0 and not self._done):
+            if self._left < 0:
                 raise Died
             answer = await call(*arguments, **named)
             if self._left == 0:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from redrive.core.ports import JournalRow, Store
-from redrive.office.audit import AUDIT, Actor, Query, action, interrupted, read
+from redrive.office.audit import AUDIT, Actor, Query, action, interrupted, latest, read
 from redrive.office.chain import HEAD_RECORDS, Head, add, add_once, head_of, verify
 from redrive.office.operations import OperationState
 from redrive.stores.sqlite import SqliteStore
@@ -68,6 +68,8 @@ async def test_rows_are_found_by_actor_verb_and_instant(store: Store, bench: Ben
     assert await found(Query(actor="ana@host")) == 4
     assert await found(Query(actor="ana@host", verb="purge")) == 0
     assert await found(Query(since_at=since_at)) == 2
+    newest = await latest(store, Query(actor="ana@host"), 3)
+    assert [row.position for row in newest] == [4, 3, 2]
     assert await found(Query(action=str((await _rows(store))[0].document["action"]))) == 2
 
 

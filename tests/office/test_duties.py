@@ -13,6 +13,7 @@ from redrive.office.duties import DUTY_RECORDS, Duties
 from redrive.office.index import Index
 from redrive.office.leases import Lease
 from redrive.office.operations import OperationState
+from redrive.telemetry.events import Event, OperationEnded
 from tests.conformance.backends import Bench
 from tests.faults.waiting import wait_until
 from tests.office.desks import desk, letters, redrive
@@ -70,6 +71,8 @@ async def test_operations_are_forgotten_a_month_after_their_end(store: Store, be
 async def test_a_running_app_conducts_what_others_started(tmp_path: Path) -> None:
     app = Redrive(f"sqlite:///{tmp_path}/redrive.db")
     ran: list[str] = []
+    seen_events: list[Event] = []
+    app.telemetry.add(seen_events.append)
 
     @app.handler("orders")
     async def handle(payload: dict[str, str]) -> None:
@@ -89,3 +92,4 @@ async def test_a_running_app_conducts_what_others_started(tmp_path: Path) -> Non
         running.cancel()
         await asyncio.wait([running])
     assert (seen.operation.state, seen.done, len(ran)) == (OperationState.FINISHED, 3, 3)
+    assert OperationEnded(started.id, "redrive", "finished", 3, 3) in seen_events

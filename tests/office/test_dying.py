@@ -52,18 +52,17 @@ async def _carry_on(store: Store, office: Operations, bench: Bench) -> None:
     await office.conductor.release()
 
 
-@pytest.mark.parametrize("done", [False, True])
 @pytest.mark.parametrize(
     ("make", "state"), [(_redrive, State.WAITING), (_discard, State.REMOVED), (_replace, State.REMOVED)]
 )
 async def test_a_process_that_dies_at_any_call_loses_nothing_and_repeats_nothing(
-    store: Store, bench: Bench, make: Make, state: State, done: bool
+    store: Store, bench: Bench, make: Make, state: State
 ) -> None:
     survivor = desk(store)
     for calls in range(1, CALLS):
         ids = tuple(await dead(store, LETTERS))
         known = {one.id for one in await survivor.list()}
-        dying = DyingStore(store, calls, done=done)
+        dying = DyingStore(store, calls)
         try:
             await _run(desk(cast(Store, dying)), make(ids))
         except Died:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -19,14 +18,6 @@ from tests.office.deaths import MINUTE_MS, bury, letter
 
 ANA = Actor("ana@host", "test")
 HOUR_MS = 60 * MINUTE_MS
-pytestmark = pytest.mark.parametrize("bench", ["sqlite", "redis"], indirect=True)
-
-
-@pytest.fixture
-async def index(store: Store) -> AsyncIterator[Index]:
-    index = Index(store)
-    yield index
-    await index.close()
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from redrive.core.failure import Kind
@@ -16,14 +14,6 @@ from redrive.office.wire import instant
 from tests.office.deaths import MINUTE_MS, bury, letter
 
 HOUR_MS = 60 * MINUTE_MS
-pytestmark = pytest.mark.parametrize("bench", ["sqlite", "redis"], indirect=True)
-
-
-@pytest.fixture
-async def index(store: Store) -> AsyncIterator[Index]:
-    index = Index(store)
-    yield index
-    await index.close()
 
 
 async def find(index: Index, text: str, *, scope: str | None = None) -> list[str]:

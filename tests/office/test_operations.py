@@ -9,7 +9,8 @@ from redrive.core.ports import Store
 from redrive.core.settings import OfficeSettings
 from redrive.office.filters import FilterError
 from redrive.office.operations import NoOperation, OperationError, OperationState, Selection
-from redrive.office.operations.ledger import LETTER_RECORDS, LIVE_RECORDS, read_chunk
+from redrive.office.operations.documents import operation_document
+from redrive.office.operations.ledger import LETTER_RECORDS, LIVE_RECORDS, OPERATION_RECORDS, read_chunk
 from redrive.office.operations.operation import CHUNK
 from tests.conformance.backends import Bench
 from tests.conformance.makers import account, counts, entry, submit
@@ -139,15 +140,25 @@ async def test_a_pause_holds_it_a_resume_goes_on_and_a_cancel_leaves_the_rest(st
     moved = (await step(office, started.id, 5)).moved
     assert 0 < moved < 12
     assert (await office.resume(started.id)).state is OperationState.MOVING
-    cancelled = await office.cancel(started.id)
-    assert cancelled.state is OperationState.CANCELLED
-    seen = await office.wait(started.id)
+    await office.cancel(started.id)
+    seen = await office.show(started.id)
+    assert (seen.operation.state, seen.operation.told) == (OperationState.CANCELLED, True)
     assert seen.moved == moved
     assert (await counts(store)).dlq == 12 - moved
     assert await store.list_records(LIVE_RECORDS) == []
     for verb in (office.pause, office.resume, office.cancel):
         with pytest.raises(OperationError, match="cancelled"):
             await verb(started.id)
+
+
+async def test_of_many_named_letters_a_few_ids_stay_in_the_record(store: Store) -> None:
+    ids = await letters(store, 50)
+    office = desk(store)
+    started = await office.start(redrive(Selection(ids=tuple(ids))))
+    seen = await office.wait(started.id)
+    assert (seen.moved, seen.operation.order.selection.ids) == (50, tuple(ids[:20]))
+    document = operation_document(seen)
+    assert (document["moved"], document["ids"], document["state"]) == (50, ids[:20], "finished")
 
 
 async def test_a_pause_while_freezing_goes_on_freezing_after_it(store: Store) -> None:
@@ -245,4 +256,15 @@ async def test_an_operation_that_cannot_go_on_fails_with_a_reason_and_does_not_b
     failed = await office.show(bad.id)
     assert failed.operation.state is OperationState.FAILED
     assert failed.operation.why == "chunk 0 of its frozen list is gone; 2 were not moved"
+    assert (await office.show(good.id)).operation.state is OperationState.FINISHED
+
+
+async def test_a_record_that_cannot_be_read_does_not_block_the_others(store: Store) -> None:
+    await letters(store, 2)
+    office = desk(store)
+    bad, good = await office.start(redrive()), await office.start(redrive())
+    await store.put_record(OPERATION_RECORDS, bad.id, {"state": "dancing"}, expected=None)
+    for _ in range(6):
+        with pytest.raises(OperationError, match="cannot be read"):
+            await office.conductor.conduct()
     assert (await office.show(good.id)).operation.state is OperationState.FINISHED

@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
-import pytest
-
 from redrive.core.ports import Store
 from redrive.office.filters import Filter, parse
 from redrive.office.index import Index
 from redrive.office.shape import shape
 from tests.office.deaths import MINUTE_MS, bury, letter
-
-pytestmark = pytest.mark.parametrize("bench", ["sqlite", "redis"], indirect=True)
-
-
-@pytest.fixture
-async def index(store: Store) -> AsyncIterator[Index]:
-    index = Index(store)
-    yield index
-    await index.close()
 
 
 async def test_letters_are_counted_by_tenant_in_buckets_that_double(index: Index, store: Store) -> None:

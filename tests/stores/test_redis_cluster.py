@@ -11,8 +11,11 @@ import pytest
 from redis.crc import key_slot
 
 from redrive.core.errors import StoreUnavailable
+from redrive.core.message import Delivery
 from redrive.core.ports import Durability, Grade
+from redrive.core.settings import FinishedSettings
 from redrive.stores.redis import RedisStore
+from redrive.wiring import make_store
 from tests.conformance import makers
 from tests.servers import RedisCluster, ask, start_cluster, start_redis
 from tests.stores.redis_server import connected, eventually, opened
@@ -26,9 +29,10 @@ async def store(redis_cluster: RedisCluster) -> AsyncIterator[RedisStore]:
         yield store
 
 
-@pytest.fixture
-def own_cluster(tmp_path: Path) -> Iterator[RedisCluster]:
-    cluster = start_cluster(tmp_path)
+@pytest.fixture(scope="module")
+def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisCluster]:
+    """One whose slots are moved; each test has queues of its own."""
+    cluster = start_cluster(tmp_path_factory.mktemp("moving"))
     yield cluster
     cluster.stop()
 
@@ -86,51 +90,68 @@ async def test_every_node_is_examined_and_the_weakest_gives_the_class(
     assert all(port in finding.subject for finding in wrong)
 
 
-async def test_a_queue_whose_slot_has_moved_to_another_node_is_found_there(
-    own_cluster: RedisCluster,
-) -> None:
+async def test_a_queue_whose_slot_has_moved_to_another_node_is_found_there(own_cluster: RedisCluster) -> None:
     async with opened(RedisStore(own_cluster.url)) as store:
-        await makers.submit(store, 3, queue="queue0")
-        await move_slot(own_cluster, "queue0")
-        await makers.submit(store, queue="queue0")
-        assert len(await makers.take(store, queue="queue0")) == 4
+        await makers.submit(store, 3, queue="moved")
+        begin_move(own_cluster, "moved")
+        await move_keys(own_cluster, "moved", 1_000)
+        end_move(own_cluster, "moved")
+        await makers.submit(store, queue="moved")
+        assert len(await makers.take(store, queue="moved")) == 4
 
 
-async def test_a_queue_that_is_made_while_its_slot_moves_goes_where_the_slot_goes(
-    own_cluster: RedisCluster,
+@pytest.mark.parametrize("moved", [0, 1, 2, 3, 5, 8])
+async def test_a_queue_rests_while_its_slot_is_moved_key_by_key_and_nothing_of_it_is_lost(
+    own_cluster: RedisCluster, moved: int
 ) -> None:
+    queue = QUEUES[moved]
     async with opened(RedisStore(own_cluster.url)) as store:
-        begin_move(own_cluster, "queue0")
-        await makers.submit(store, queue="queue0")
-        assert len(await makers.take(store, queue="queue0")) == 1
-        target = own_cluster.servers[(index_of("queue0") + 1) % 3]
-        assert ask(target.port, "CLUSTER", "COUNTKEYSINSLOT", str(key_slot(b"queue0"))) != b":0\r\n"
+        await makers.submit(store, 3, queue=queue, tenant="acme")
+        begin_move(own_cluster, queue)
+        await move_keys(own_cluster, queue, moved)
+        with pytest.raises(StoreUnavailable, match="being moved"):
+            await makers.submit(store, queue=queue, tenant="another")
+        with pytest.raises(StoreUnavailable, match="being moved"):
+            await makers.take(store, queue=queue)
+        await move_keys(own_cluster, queue, 1_000)
+        end_move(own_cluster, queue)
+        taken = await makers.take(store, queue=queue)
+        assert [delivery.message.tenant for delivery in taken] == ["acme"] * 3
+        assert all(delivery.unreadable is None for delivery in taken)
 
 
-async def test_a_node_that_goes_stops_its_own_queues_only_until_it_is_back(
-    own_cluster: RedisCluster, tmp_path: Path
-) -> None:
-    for server in own_cluster.servers:
+async def test_a_node_that_goes_stops_its_own_queues_only_until_it_is_back(tmp_path: Path) -> None:
+    cluster = start_cluster(tmp_path)
+    for server in cluster.servers:
         ask(server.port, "CONFIG", "SET", "cluster-require-full-coverage", "no")
-    async with opened(RedisStore(own_cluster.url)) as store:
+    lost, port, bus = cluster.servers[1], cluster.servers[1].port, bus_of(cluster, 1)
+    async with opened(RedisStore(cluster.url)) as store:
         for queue in QUEUES:
             await makers.submit(store, queue=queue)
-        own_cluster.servers[1].stop()
-        for queue in QUEUES:
-            if index_of(queue) == 1:
-                with pytest.raises(StoreUnavailable):
-                    await makers.take(store, queue=queue)
-            else:
-                assert len(await eventually(lambda queue=queue: makers.take(store, queue=queue))) == 1
-        port = own_cluster.servers[1].port
-        back = start_redis(
-            tmp_path / "1", port=port, cluster_enabled="yes", cluster_port=bus_of(own_cluster, 1)
-        )
-        try:
-            for queue in (one for one in QUEUES if index_of(one) == 1):
-                assert len(await eventually(lambda queue=queue: makers.take(store, queue=queue))) == 1
-        finally:
-            back.stop()
+        lost.stop()
+        for queue in (one for one in QUEUES if index_of(one) == 1):
+            with pytest.raises(StoreUnavailable):
+                await makers.take(store, queue=queue)
+        for queue in (one for one in QUEUES if index_of(one) != 1):
+            assert len(await _take_eventually(store, queue)) == 1
+        back = start_redis(tmp_path / "1", port=port, cluster_enabled="yes", cluster_port=bus)
+        for queue in (one for one in QUEUES if index_of(one) == 1):
+            assert len(await _take_eventually(store, queue)) == 1
+    back.stop()
+    cluster.stop()
+
+
+async def _take_eventually(store: RedisStore, queue: str) -> list[Delivery]:
+    return await eventually(lambda: makers.take(store, queue=queue))
+
+
+async def test_an_address_may_say_that_it_is_a_cluster(redis_cluster: RedisCluster) -> None:
+    store = make_store(f"{redis_cluster.url}?prefix=told&cluster=true", FinishedSettings())
+    await store.open()
+    for queue in QUEUES:
+        await makers.submit(store, queue=queue)
+    assert await store.queue_names() == sorted(QUEUES)
+    await store.close()
 
 
 def bus_of(cluster: RedisCluster, number: int) -> str:
@@ -152,14 +173,19 @@ def begin_move(cluster: RedisCluster, queue: str) -> None:
     ask(cluster.servers[source].port, "CLUSTER", "SETSLOT", slot, "MIGRATING", node_id(cluster, target))
 
 
-async def move_slot(cluster: RedisCluster, queue: str) -> None:
-    """Move the slot of a queue with all its keys, while nobody uses it."""
-    begin_move(cluster, queue)
-    source = index_of(queue)
-    target, slot = (source + 1) % 3, key_slot(queue.encode())
+async def move_keys(cluster: RedisCluster, queue: str, count: int) -> None:
+    """Move some of the keys of a slot that is on its way."""
+    source, slot = index_of(queue), key_slot(queue.encode())
     async with connected(cluster.servers[source].url) as server:
-        keys = await server.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 1_000)
-        place = ("127.0.0.1", cluster.servers[target].port)
-        await server.execute_command("MIGRATE", *place, "", 0, 5_000, "KEYS", *keys)
+        keys = await server.execute_command("CLUSTER", "GETKEYSINSLOT", slot, count)
+        if keys:
+            place = ("127.0.0.1", cluster.servers[(source + 1) % 3].port)
+            await server.execute_command("MIGRATE", *place, "", 0, 5_000, "KEYS", *keys)
+
+
+def end_move(cluster: RedisCluster, queue: str) -> None:
+    """The slot has arrived, and every node knows it."""
+    slot, source = str(key_slot(queue.encode())), index_of(queue)
+    target = (source + 1) % 3
     for number in (target, source, 3 - target - source):
-        ask(cluster.servers[number].port, "CLUSTER", "SETSLOT", str(slot), "NODE", node_id(cluster, target))
+        ask(cluster.servers[number].port, "CLUSTER", "SETSLOT", slot, "NODE", node_id(cluster, target))

@@ -1,4 +1,4 @@
-"""An idle worker: it wakes by a hint, long before its next poll, and hardly speaks to the server till then."""
+"""An idle worker: it wakes by a hint, long before its next poll, and hardly speaks to the server before."""
 
 from __future__ import annotations
 

@@ -9,11 +9,13 @@ import pytest
 from redis.asyncio import Redis
 
 from redrive.core.errors import StoreError
+from redrive.core.lifecycle import Move
 from redrive.core.message import Track
 from redrive.core.ports import Cleanup, Status
 from redrive.core.verdict import Bury, Reason, Settlement
 from redrive.stores.redis import RedisStore
 from redrive.stores.redis.client import FORMAT
+from redrive.stores.redis.ids import pack_id
 from tests.conformance import makers
 from tests.conformance.makers import keys
 
@@ -41,11 +43,18 @@ async def server(redis_url: str) -> AsyncIterator[Redis]:
 
 
 async def keys_of(server: Redis, prefix: str) -> set[str]:
-    return {key.decode() async for key in server.scan_iter(f"{prefix}[:/]*", count=1_000)}
+    found = server.scan_iter(f"{prefix}[:/]*", count=1_000)
+    return {key.decode("utf-8", "replace") async for key in found}
+
+
+def left_over(prefix: str) -> set[str]:
+    """What stays of a queue that was used: its counters and its lanes."""
+    root = f"{prefix}:{{{QUEUE}}}"
+    return {f"{prefix}:format", f"{prefix}:queues", root, f"{root}:tenants", f"{root}:lanes"}
 
 
 async def live_every_life(store: RedisStore) -> None:
-    """Done, retried, dead, re-driven, discarded, cancelled, suspect, child: a message of each."""
+    """Retried, dead, re-driven, discarded, archived, suspect, child: a message of each."""
     await makers.submit(store, 2, tenant="acme", dedupe=None)
     await makers.append(store, makers.entry(store, tenant="bob", dedupe="k", track=Track.BULK))
     await makers.submit(store, 1, tenant="carl", delay_s=3_600)
@@ -56,6 +65,10 @@ async def live_every_life(store: RedisStore) -> None:
     await store.redrive(QUEUE, keys([second.message.id]), actor="ann")
     await makers.submit(store, tenant="dora", parent=second.message.id)
     await makers.take(store, 1, alone=True)
+    await makers.dead(store, 2, tenant="emil")
+    (letter, other) = [one for one in await makers.letters(store) if one.message.tenant == "emil"]
+    await store.remove(QUEUE, keys([letter.message.id]), Move.DISCARD, actor="ann", operation="op-1")
+    await store.remove(QUEUE, keys([other.message.id]), Move.ARCHIVE, actor="ann", operation="op-1")
 
 
 async def test_every_key_of_a_queue_is_in_its_slot(store: RedisStore, server: Redis, prefix: str) -> None:
@@ -86,13 +99,7 @@ async def test_nothing_of_a_finished_message_is_left_after_cleanup(
     store.skew_ms += 30 * 86_400_000
     assert await store.cleanup(Cleanup(finished_before_at=store.now())) == 2
     root = f"{prefix}:{{{QUEUE}}}"
-    assert await keys_of(server, prefix) == {
-        f"{prefix}:format",
-        f"{prefix}:queues",
-        root,
-        f"{root}:tenants",
-        f"{root}:lane:{makers.TENANT}",
-    }
+    assert await keys_of(server, prefix) == left_over(prefix) | {f"{root}:departed"}
 
 
 async def test_nothing_of_a_finished_family_and_of_a_hold_is_left_after_cleanup(
@@ -104,29 +111,22 @@ async def test_nothing_of_a_finished_family_and_of_a_hold_is_left_after_cleanup(
     await makers.hold(store, await makers.take_one(store))
     await makers.complete(store, parent)
     root = f"{prefix}:{{{QUEUE}}}"
-    assert await server.zcard(f"{root}:family:{parent_id}") == 2
-    assert await server.zcard(f"{root}:finished") == 0, "its children still need it"
+    families = [key async for key in server.scan_iter(f"{root}:family:*")]
+    assert families == [f"{root}:family:".encode() + pack_id(parent_id)]
+    assert await server.zcard(f"{root}:finished_order") == 0, "its children still need it"
     await makers.complete(store, *await makers.drain(store))
     store.skew_ms += 30 * 86_400_000
     assert await store.cleanup(Cleanup(finished_before_at=store.now())) == 3
-    assert await keys_of(server, prefix) == {
-        f"{prefix}:format",
-        f"{prefix}:queues",
-        root,
-        f"{root}:tenants",
-        f"{root}:lane:{makers.TENANT}",
-    }
-    assert not await server.hexists(f"{root}:lane:{makers.TENANT}", "probe_at")
+    assert await keys_of(server, prefix) == left_over(prefix)
 
 
-async def test_older_data_is_marked_so_that_an_older_redrive_refuses_it(
+async def test_data_from_before_the_release_is_refused_and_left_as_it_is(
     redis_url: str, server: Redis, prefix: str
 ) -> None:
-    await server.set(f"{prefix}:format", 1)
-    store = RedisStore(redis_url, prefix=prefix)
-    await store.open()
-    await store.close()
-    assert int(await server.get(f"{prefix}:format")) == FORMAT
+    await server.set(f"{prefix}:format", FORMAT - 1)
+    with pytest.raises(StoreError, match="another prefix"):
+        await RedisStore(redis_url, prefix=prefix).open()
+    assert int(await server.get(f"{prefix}:format")) == FORMAT - 1
 
 
 async def test_equal_tracebacks_are_kept_once_and_as_long_as_a_failure_needs_them(
@@ -147,11 +147,16 @@ async def test_equal_tracebacks_are_kept_once_and_as_long_as_a_failure_needs_the
     assert (await makers.account(store, second)).failures[0].traceback == "the same traceback"
 
 
+async def damage_progress(server: Redis, prefix: str, message_id: str) -> None:
+    await server.hset(f"{prefix}:{{{QUEUE}}}:progress", pack_id(message_id), b"\xc1 not msgpack")
+
+
 async def test_a_message_whose_progress_is_damaged_is_handed_out_as_unreadable_beside_the_others(
     store: RedisStore, server: Redis, prefix: str
 ) -> None:
     bad, good = await makers.submit(store, 2)
-    await server.hset(f"{prefix}:{{{QUEUE}}}:p", bad, b"\xc1 not msgpack")
+    await makers.retry(store, *await makers.take(store))
+    await damage_progress(server, prefix, bad)
     first, second = await makers.take(store)
     assert (first.message.id, second.message.id) == (bad, good)
     assert first.unreadable is not None
@@ -166,8 +171,9 @@ async def test_a_message_whose_progress_is_damaged_while_claimed_comes_back_when
     store: RedisStore, server: Redis, prefix: str
 ) -> None:
     (message_id,) = await makers.submit(store)
+    await makers.retry(store, await makers.take_one(store))
     await makers.take_one(store)
-    await server.hset(f"{prefix}:{{{QUEUE}}}:p", message_id, b"\xc1 not msgpack")
+    await damage_progress(server, prefix, message_id)
     store.skew_ms += 60_000
     (delivery,) = await store.reclaim(QUEUE, makers.new_token(), 30, 100)
     assert delivery.message.id == message_id
@@ -180,14 +186,71 @@ async def test_a_message_in_a_newer_format_is_unreadable_and_says_why(
     store: RedisStore, server: Redis, prefix: str
 ) -> None:
     (message_id,) = await makers.submit(store)
-    frames = f"{prefix}:{{{QUEUE}}}:m"
-    frame = bytearray(await server.hget(frames, message_id))
-    assert frame[5] == 1, "the format is the first element of the envelope"
-    frame[5] = 9
-    await server.hset(frames, message_id, bytes(frame))
+    frames = f"{prefix}:{{{QUEUE}}}:messages"
+    frame = bytearray(await server.hget(frames, pack_id(message_id)))
+    assert frame[0] == 1, "the format comes first"
+    frame[0] = 9
+    await server.hset(frames, pack_id(message_id), bytes(frame))
     delivery = await makers.take_one(store)
     assert delivery.message.body == bytes(frame)
     assert "newer" in str(delivery.unreadable)
+    assert await makers.complete(store, delivery) == set()
+
+
+ODD_IDS = (
+    "plain",
+    "fifteen letters",
+    "sixteen letters!",
+    "seventeen letters",
+    "\x01",
+    "\x02\x02" + "f" * 13,
+    "é" * 8,
+    "0190A6F0-1B2C-7D3E-8F40-5162738495A6",
+    "0190a6f0-1b2c-7d3e-8f40-5162738495a6",
+    "0190a6f01b2c7d3e8f405162738495a6",
+    "0190a6f0-1b2c-7d3e-8f40-5162738495ag",
+)
+
+
+async def test_ids_of_any_form_stay_apart_and_come_back_as_they_were(store: RedisStore) -> None:
+    assert len({pack_id(one) for one in ODD_IDS}) == len(ODD_IDS)
+    await makers.append(store, *(makers.entry(store, id=one) for one in ODD_IDS))
+    deliveries = await makers.take(store)
+    assert makers.ids_of(deliveries) == list(ODD_IDS)
+    await makers.bury(store, *deliveries)
+    assert {one.message.id for one in await makers.letters(store)} == set(ODD_IDS)
+    assert await store.redrive(QUEUE, keys(ODD_IDS), actor="ann") == set(ODD_IDS)
+    assert await makers.complete(store, *await makers.take(store)) == set()
+    for one in ODD_IDS:
+        assert (await makers.account(store, one)).message.id == one
+
+
+async def test_what_leaves_a_list_from_its_middle_leaves_nothing_behind(
+    store: RedisStore, server: Redis, prefix: str
+) -> None:
+    ids = await makers.submit(store, 9)
+    root = f"{prefix}:{{{QUEUE}}}"
+    await store.cancel(QUEUE, ids[3:6], actor="ann")
+    assert await server.scard(f"{root}:gone") == 3
+    await store.cancel(QUEUE, ids[1:3], actor="ann")
+    await store.cancel(QUEUE, ids[:1], actor="ann")
+    assert await server.exists(f"{root}:gone") == 0, "the head is always one that waits"
+    assert makers.ids_of(await makers.take(store, 2)) == ids[6:8]
+    await store.cancel(QUEUE, ids[8:], actor="ann")
+    assert await server.exists(f"{root}:ready:main:{makers.TENANT}") == 0
+    assert (await makers.claim(store)).next_at is None
+
+
+async def test_what_expires_before_its_elders_is_found_in_a_list_of_many(store: RedisStore) -> None:
+    await makers.submit(store, 20)
+    brief = await makers.submit(store, 3, ttl_s=60)
+    await makers.submit(store, 20)
+    store.skew_ms += 120_000
+    expired = await store.reclaim(QUEUE, makers.new_token(), 30, 500)
+    assert makers.ids_of(expired) == brief
+    handed_out = makers.ids_of(await makers.drain(store))
+    assert len(handed_out) == 40
+    assert not set(brief) & set(handed_out)
 
 
 async def test_data_of_a_newer_redrive_is_refused(redis_url: str, server: Redis, prefix: str) -> None:

@@ -49,10 +49,9 @@ async def fill(store: RedisStore) -> int:
 async def test_above_the_watermark_new_messages_are_refused_and_below_it_accepted_again(
     url: str, server: Redis
 ) -> None:
+    await leave_room(server, 40_000_000)
     async with opened(RedisStore(url, finished=FinishedSettings(keep=0))) as store:
-        await makers.submit(store, 20, body=BODY)
-        await leave_room(server, 4_000_000)
-        taken = 20 + await fill(store)
+        taken = await fill(store)
         told = (await store.capacity(), await server.info("memory"))
         assert not told[0].accepts
         assert "watermark" in told[0].note

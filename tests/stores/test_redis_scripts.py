@@ -19,7 +19,7 @@ VERBS = [name for name in ALL if load_lua(name).startswith("#!lua")]
 PARTS = [name for name in ALL if name not in VERBS]
 
 
-@pytest.mark.parametrize("verb", ["claim", "settle", "extend", "reclaim", "cleanup", "cancel", "discard"])
+@pytest.mark.parametrize("verb", ["claim", "settle", "extend", "reclaim", "cleanup", "cancel", "remove"])
 def test_what_drains_is_allowed_when_memory_is_full(verb: str) -> None:
     assert load_lua(verb).startswith("#!lua flags=allow-oom\n")
 
@@ -30,9 +30,11 @@ def test_what_adds_is_refused_when_memory_is_full(verb: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_no_script_unpacks_a_list_or_scans_the_keys(name: str) -> None:
+def test_no_script_unpacks_a_long_list_or_scans_the_keys(name: str) -> None:
     text = load_lua(name)
-    assert not re.search(r"(?<![.\w])unpack\(|table\.unpack", text)
+    unpacked = re.findall(r"(?<![.\w])unpack\(.*", text)
+    assert not unpacked or name == "queue", "queue.lua unpacks in batches for all others (P43)"
+    assert "table.unpack" not in text
     assert not re.search(r"'(KEYS|SCAN|HGETALL|SMEMBERS|FLUSH\w+)'", text)
 
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from cyclopts import App, CycloptsError, Parameter
 
 from redrive.cli.output import Output
-from redrive.cli.problems import CommandError, Exit
-from redrive.core.errors import ConfigurationError, Conflict, InvalidMessage, RedriveError, StoreError
+from redrive.cli.problems import Exit, PlacedError, exit_code
+from redrive.core.errors import Conflict, RedriveError
 from redrive.version import __version__
 
 __all__ = ["app", "main", "run"]
@@ -44,7 +45,10 @@ for command in (
     "messages:cancel",
     "messages:run_now",
     "queues:queue",
+    "tenants:tenant",
     "dlq:dlq",
+    "ops:ops",
+    "audit:audit",
     "keys:keys",
     "config:config",
     "backup:backup",
@@ -61,7 +65,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command; its exit code."""
     output = Output("--json" in arguments)
     if not arguments or _HELP.intersection(arguments):
-        _load_commands()
+        _load_commands(app)
     try:
         return int(app(arguments, exit_on_error=False, print_error=False) or Exit.OK)
     except CycloptsError as error:
@@ -76,26 +80,18 @@ def run(arguments: Sequence[str]) -> int:
         return Exit.INTERRUPTED
 
 
-def _load_commands() -> None:
+def _load_commands(group: App) -> None:
     """The list of commands has their own words, which come with their import."""
-    for name in app:
-        app[name]
+    for name in group:
+        if not name.startswith("-"):
+            _load_commands(group[name])
 
 
 def _report(output: Output, message: str, error: RedriveError | CycloptsError) -> int:
-    code = _exit_code(error)
-    more = {"firstId": error.first_id} if isinstance(error, Conflict) else {}
+    code = exit_code(error) if isinstance(error, RedriveError) else Exit.USAGE
+    more: dict[str, Any] = {"firstId": error.first_id} if isinstance(error, Conflict) else {}
+    if isinstance(error, PlacedError):
+        more["position"] = error.position
+        output.point(error.text, error.position)
     output.error(message, code, more)
     return code
-
-
-def _exit_code(error: RedriveError | CycloptsError) -> Exit:
-    match error:
-        case CommandError():
-            return error.code
-        case CycloptsError() | ConfigurationError() | InvalidMessage():
-            return Exit.USAGE
-        case StoreError():
-            return Exit.UNREACHABLE
-        case _:
-            return Exit.FAILED

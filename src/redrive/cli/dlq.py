@@ -1,52 +1,86 @@
-"""`redrive dlq`: see dead letters, bring them back, discard them; one, some or all."""
+"""`redrive dlq`: find dead letters, read one, and the commands of its other files."""
 
 from __future__ import annotations
 
+import shlex
+
 from cyclopts import App
 
-from redrive.cli.letters import letter_lines, preview
+from redrive.cli.choosing import asked, whole_letters
+from redrive.cli.letters import letter_lines
 from redrive.cli.life import life
-from redrive.cli.moving import move, selection
 from redrive.cli.problems import CommandError, Exit, no_message
-from redrive.cli.session import NO_FLAGS, Flags, Session, session
+from redrive.cli.revealing import shown
+from redrive.cli.session import NO_FLAGS, Flags, session
+from redrive.core.letters import as_letter
 from redrive.core.lifecycle import State
 from redrive.core.ports import PAGE
-from redrive.office.letters import Progress, Selection, Tally, as_letter
+from redrive.office.index import FoundPage, Order
 from redrive.office.wire import letter_document
 
-dlq = App(name="dlq", help="List, show, re-drive and discard dead letters.")
+dlq = App(name="dlq", help="Find, read, bring back, discard, export and archive dead letters.")
 
 
 @dlq.command(name="list")
 async def list_letters(
-    *, queue: str | None = None, limit: int = 20, after: str | None = None, flags: Flags = NO_FLAGS
+    *,
+    filter: str | None = None,  # noqa: A002 - the flag's name
+    queue: str | None = None,
+    limit: int = 20,
+    newest: bool = False,
+    after: str | None = None,
+    reveal: bool = False,
+    flags: Flags = NO_FLAGS,
 ) -> None:
     """Dead letters, oldest first.
 
     Parameters
     ----------
+    filter
+        Only those that a filter means, such as 'tenant:acme code:550 age:>2h'.
     queue
         Only those of this queue.
     limit
         How many at most, up to 500; 20 unless told.
+    newest
+        Newest first.
     after
         Go on from this cursor.
+    reveal
+        Have --json show what is masked; the audit keeps who did.
     """
     if not 1 <= limit <= PAGE:
         raise CommandError(f"--limit is {limit}: 1 to {PAGE}", Exit.USAGE)
     async with session(flags) as current:
-        only = None if queue is None else await current.known_queue(queue)
-        found, cursor = await current.letters.page(only, after, limit)
-        document = {"letters": [letter_document(letter) for letter in found], "cursor": cursor}
+        read = await asked(current, filter, queue)
+        place = Order.NEWEST if newest else Order.OLDEST
+        page = await current.index.find(read, after=after, limit=limit, order=place)
+        found = await whole_letters(current, page.letters)
+        documents = await shown(current, map(letter_document, found), reveal=reveal)
+        document = {"letters": documents, "cursor": page.cursor, "looked": _looked(page)}
         now = current.store.now()
         current.output.answer(document, lambda: letter_lines(current.output, found, now))
-        if cursor is not None:
-            current.output.note(f"more: redrive dlq list --after {cursor}")
+        if page.looked is not None and page.cursor is not None:
+            current.output.note(f"looked at {page.looked.letters:,} of {page.looked.of:,} letters so far")
+        if page.cursor is not None:
+            kept = f"--filter {shlex.quote(str(read))} " if read.terms else ""
+            order = "--newest " if newest else ""
+            current.output.note(f"more: redrive dlq list {kept}{order}--limit {limit} --after {page.cursor}")
+        elif found:
+            current.output.note(
+                f"read one: redrive dlq show {found[0].message.id}; by cause: redrive dlq groups"
+            )
 
 
 @dlq.command
 async def show(
-    message_id: str, /, *, body: bool = False, traceback: bool = False, flags: Flags = NO_FLAGS
+    message_id: str,
+    /,
+    *,
+    body: bool = False,
+    traceback: bool = False,
+    reveal: bool = False,
+    flags: Flags = NO_FLAGS,
 ) -> None:
     """One dead letter with everything that led there.
 
@@ -55,9 +89,11 @@ async def show(
     message_id
         The letter.
     body
-        Show the payload too; --json always has it.
+        Show the payload too, masked; --json always has it.
     traceback
         Show the tracebacks of its failures too; --json always has them.
+    reveal
+        Show the payload without masks; the audit keeps who did.
     """
     async with session(flags) as current:
         account = await current.messages.find(message_id)
@@ -69,84 +105,28 @@ async def show(
                 Exit.NOT_FOUND,
             )
         why, now = await current.messages.why(account), current.store.now()
+        (document,) = await shown(current, [letter_document(as_letter(account))], reveal=reveal)
+        payload = [document["originalData"]] if body or reveal else []
         current.output.answer(
-            letter_document(as_letter(account)),
-            lambda: life(current.output, account, why, now, body=body, traceback=traceback),
+            document,
+            lambda: life(current.output, account, why, now, payload=payload, traceback=traceback),
         )
 
 
-@dlq.command
-async def redrive(
-    *ids: str,
-    queue: str | None = None,
-    all: bool = False,  # noqa: A002 - the flag's name
-    limit: int | None = None,
-    include_expired: bool = False,
-    dry_run: bool = False,
-    yes: bool = False,
-    flags: Flags = NO_FLAGS,
-) -> int:
-    """Bring dead letters back to waiting: these ids, those of a queue, or all.
-
-    Parameters
-    ----------
-    ids
-        The letters.
-    queue
-        Those of this queue.
-    all
-        Those of every queue.
-    limit
-        At most so many, oldest first.
-    include_expired
-        Also those whose own short time to live has passed, such as one-time codes.
-    dry_run
-        Only say what would happen.
-    yes
-        Do not ask.
-    """
-
-    async def act(current: Session, chosen: Selection, progress: Progress) -> Tally:
-        return await current.letters.redrive(chosen, stale=include_expired, progress=progress)
-
-    async with session(flags) as current:
-        chosen = await selection(current, ids, queue, all, limit)
-        found = await preview(current, chosen, stale=include_expired)
-        return await move(current, "redrive", chosen, found, act, dry_run, yes)
+def _looked(page: FoundPage) -> dict[str, int] | None:
+    return None if page.looked is None else {"letters": page.looked.letters, "of": page.looked.of}
 
 
-@dlq.command
-async def discard(
-    *ids: str,
-    queue: str | None = None,
-    all: bool = False,  # noqa: A002 - the flag's name
-    limit: int | None = None,
-    dry_run: bool = False,
-    yes: bool = False,
-    flags: Flags = NO_FLAGS,
-) -> int:
-    """Take dead letters out of the queue of the dead: these ids, those of a queue, or all.
-
-    Parameters
-    ----------
-    ids
-        The letters.
-    queue
-        Those of this queue.
-    all
-        Those of every queue.
-    limit
-        At most so many, oldest first.
-    dry_run
-        Only say what would happen.
-    yes
-        Do not ask.
-    """
-
-    async def act(current: Session, chosen: Selection, progress: Progress) -> Tally:
-        return await current.letters.discard(chosen, progress=progress)
-
-    async with session(flags) as current:
-        chosen = await selection(current, ids, queue, all, limit)
-        found = await preview(current, chosen, stale=True)
-        return await move(current, "discard", chosen, found, act, dry_run, yes)
+for command in (
+    "groups:groups",
+    "groups:group",
+    "shape:shape",
+    "sql:sql",
+    "moving:redrive",
+    "moving:discard",
+    "moving:edit",
+    "filing:export",
+    "filing:archive",
+    "filing:restore",
+):
+    dlq.command(f"redrive.cli.{command}")

@@ -7,8 +7,9 @@ own, so the last row tells the state.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -20,7 +21,6 @@ from redrive.core.failure import Failure
 from redrive.core.letters import Account
 from redrive.core.lifecycle import State
 from redrive.core.redaction import printable, redact
-from redrive.office.wire import payload
 
 _STYLES = {State.DONE: "green", State.DEAD: "red", State.REMOVED: "yellow"}
 
@@ -34,14 +34,14 @@ class _Step:
 
 
 def life(
-    output: Output, account: Account, why: str, now: int, *, body: bool, traceback: bool
+    output: Output, account: Account, why: str, now: int, *, payload: Sequence[Any], traceback: bool
 ) -> RenderableType:
-    """The whole page."""
+    """The whole page; with a payload, as it may be shown, that too."""
     parts: list[RenderableType] = [_head(account, why, now), Text(), _steps(output, account)]
     if traceback:
         parts += _tracebacks(account.failures)
-    if body:
-        parts += [Text(), Text("body", "bold"), _body(account)]
+    for one in payload:
+        parts += [Text(), Text("body", "bold"), _body(one)]
     return Group(*parts)
 
 
@@ -115,7 +115,7 @@ def _tracebacks(failures: tuple[Failure, ...]) -> Iterator[RenderableType]:
             yield Text(redact(printable(failure.traceback)))
 
 
-def _body(account: Account) -> Text:
-    if not account.message.body:
+def _body(payload: Any) -> Text:
+    if payload is None:
         return Text("gone: a message that has finished keeps no body")
-    return Text(json.dumps(payload(account.message.body), indent=2))
+    return Text(json.dumps(payload, indent=2))

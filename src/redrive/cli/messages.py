@@ -6,13 +6,20 @@ from rich.text import Text
 
 from redrive.cli.life import life
 from redrive.cli.problems import CommandError, Exit, no_message
+from redrive.cli.revealing import shown
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.core.letters import Account
 from redrive.office.wire import account_document
 
 
 async def show(
-    message_id: str, /, *, body: bool = False, traceback: bool = False, flags: Flags = NO_FLAGS
+    message_id: str,
+    /,
+    *,
+    body: bool = False,
+    traceback: bool = False,
+    reveal: bool = False,
+    flags: Flags = NO_FLAGS,
 ) -> None:
     """The life of one message: every attempt, delay and reason, and why it waits or died.
 
@@ -21,19 +28,24 @@ async def show(
     message_id
         The id that `send` or `dlq list` printed.
     body
-        Show the payload too.
+        Show the payload too, masked.
     traceback
         Show the tracebacks of its failures too.
+    reveal
+        Show the payload without masks; the audit keeps who did.
     """
     async with session(flags) as current:
         account = await _find(current, message_id)
         why = await current.messages.why(account)
-        document = account_document(account) | {"why": why}
-        if not body:
-            del document["originalData"]
+        (document,) = await shown(current, [account_document(account)], reveal=reveal)
+        body_shown = document.pop("originalData")
+        payload = [body_shown] if body or reveal else []
+        if payload:
+            document["originalData"] = body_shown
+        now = current.store.now()
         current.output.answer(
-            document,
-            lambda: life(current.output, account, why, current.store.now(), body=body, traceback=traceback),
+            document | {"why": why},
+            lambda: life(current.output, account, why, now, payload=payload, traceback=traceback),
         )
 
 

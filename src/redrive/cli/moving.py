@@ -1,66 +1,116 @@
-"""Moving dead letters: which ones, the preview, the confirmation, the move, and its exit code.
-
-More than one letter is never moved without a preview and a confirmation (S24).
-"""
+"""`redrive dlq redrive`, `discard` and `edit`: bring dead letters back, or take them out."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+import json
+import re
+import sys
+from typing import Annotated
 
-from rich.text import Text
+from cyclopts import Parameter
 
-from redrive.cli.letters import Preview, tally_document, tally_text
-from redrive.cli.problems import CommandError, Exit
-from redrive.cli.session import Session
-from redrive.office.letters import Progress, Selection, Tally
+from redrive.cli.choosing import NO_CHOICE, Choice, selection
+from redrive.cli.conducting import AS_USUAL, Going, order
+from redrive.cli.problems import CommandError, Exit, no_message
+from redrive.cli.session import NO_FLAGS, Flags, session
+from redrive.office.operations import Kind, Order, Selection
 
-Act = Callable[[Session, Selection, Progress], Awaitable[Tally]]
-
-
-async def selection(
-    current: Session, ids: tuple[str, ...], queue: str | None, everything: bool, limit: int | None
-) -> Selection:
-    """The letters that the arguments name; exactly one way of naming them."""
-    if (bool(ids), queue is not None, everything).count(True) != 1:
-        raise CommandError("say which letters: ids, or --queue QUEUE, or --all; one of them", Exit.USAGE)
-    if limit is not None and (limit < 1 or ids):
-        raise CommandError("--limit is at least 1, and goes with --queue or --all", Exit.USAGE)
-    only = None if queue is None else await current.known_queue(queue)
-    return Selection(ids, only, limit)
+_SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,3})?) ?%", re.ASCII)
 
 
-async def move(
-    current: Session,
-    verb: str,
-    chosen: Selection,
-    found: Preview,
-    act: Act,
-    dry_run: bool,
-    yes: bool,
+async def redrive(
+    *ids: str,
+    choice: Choice = NO_CHOICE,
+    canary: int = 0,
+    halt: str = "20%",
+    to: str | None = None,
+    include_expired: bool = False,
+    going: Going = AS_USUAL,
+    flags: Flags = NO_FLAGS,
 ) -> int:
-    """Show what would happen, ask, do it, and say what came of it; the exit code."""
-    output = current.output
-    document: dict[str, Any] = {"verb": verb, "dryRun": dry_run, "preview": found.document()}
-    if dry_run:
-        output.answer(document, lambda: found.page(output, verb))
-        return Exit.OK
-    if found.tally.moved and len(chosen.ids) != 1:
-        if not output.as_json:
-            output.notes.print(found.page(output, verb))
-        if not await output.confirm(f"{verb} {found.tally.moved:,} dead letters", yes=yes):
-            return Exit.FAILED
-    with output.progress(verb, found.tally.moved) as progress:
-        tally = await act(current, chosen, progress)
-    output.answer(document | tally_document(tally), lambda: Text(tally_text(verb, tally)))
-    return _exit_code(chosen, tally)
+    """Bring dead letters back to waiting: these ids, those of a filter or a queue, or all.
+
+    Parameters
+    ----------
+    ids
+        The letters.
+    canary
+        So many go first; the rest follows once their outcome is known and good.
+    halt
+        Stop by itself when more than this share of those that came back failed again; 20% unless told.
+    to
+        Into this queue instead of their own, as new messages.
+    include_expired
+        Also those whose own short time to live has passed, such as one-time codes.
+    """
+    share = _share(halt)
+    async with session(flags) as current:
+        wanted = Order(
+            Kind.REDRIVE,
+            await selection(current, ids, choice),
+            rate=going.rate,
+            canary=canary,
+            halt_share=share,
+            expired=include_expired,
+            to_queue=None if to is None else await current.known_queue(to),
+        )
+        return await order(current, wanted, going)
 
 
-def _exit_code(chosen: Selection, tally: Tally) -> Exit:
-    """Stale letters of a queue were announced and are no failure; a named letter that stayed is one."""
-    stayed = tally.skipped + tally.missing + (tally.stale if chosen.ids else 0)
-    if not stayed:
-        return Exit.OK
-    if tally.moved or not chosen.ids:
-        return Exit.PARTIAL
-    return Exit.NOT_FOUND if tally.missing == stayed else Exit.FAILED
+async def discard(
+    *ids: str, choice: Choice = NO_CHOICE, going: Going = AS_USUAL, flags: Flags = NO_FLAGS
+) -> int:
+    """Take dead letters out of the queue of the dead: these ids, those of a filter or a queue, or all.
+
+    Parameters
+    ----------
+    ids
+        The letters.
+    """
+    async with session(flags) as current:
+        chosen = await selection(current, ids, choice)
+        return await order(current, Order(Kind.DISCARD, chosen, rate=going.rate, expired=True), going)
+
+
+async def edit(
+    message_id: str,
+    payload: Annotated[str, Parameter(name="JSON", allow_leading_hyphen=True)],
+    /,
+    *,
+    to: str | None = None,
+    flags: Flags = NO_FLAGS,
+) -> int:
+    """Re-drive one dead letter with another payload, as a new message; only where office.edit is true.
+
+    Parameters
+    ----------
+    message_id
+        The letter.
+    payload
+        The new payload as JSON; - reads it from standard input.
+    to
+        Into this queue instead of its own.
+    """
+    text = sys.stdin.read() if payload == "-" else payload
+    try:
+        json.loads(text)
+    except ValueError as error:
+        raise CommandError(f"the new payload is no JSON ({error}): nothing was changed", Exit.USAGE) from None
+    async with session(flags) as current:
+        if await current.messages.find(message_id) is None:
+            raise no_message(message_id)
+        wanted = Order(
+            Kind.REDRIVE,
+            Selection(ids=(message_id,)),
+            expired=True,
+            edited=True,
+            to_queue=None if to is None else await current.known_queue(to),
+        )
+        return await order(current, wanted, AS_USUAL, body=text.encode())
+
+
+def _share(text: str) -> float:
+    match = _SHARE.fullmatch(text.strip())
+    if match is None or float(match[1]) > 100:
+        raise CommandError(f"--halt is {text!r}: write a share such as 20%", Exit.USAGE)
+    return float(match[1]) / 100

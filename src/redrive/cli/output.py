@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
@@ -24,6 +25,8 @@ from redrive.core.redaction import printable, redact
 
 _WIDTH_OFF_TERMINAL = 200
 _ROOMY = 100
+_BEFORE = 50
+_BEHIND = 40
 
 
 class Output:
@@ -55,6 +58,16 @@ class Output:
             sys.stderr.write(json.dumps({"error": body}) + "\n")
         else:
             self.notes.print(Text.assemble(("error: ", "bold red"), clean(shown)), soft_wrap=True)
+
+    def point(self, text: str, position: int) -> None:
+        """Show where in a text something is wrong: its line there, and a caret below."""
+        if self.as_json:
+            return
+        begin = text.rfind("\n", 0, position) + 1
+        before, rest = text[begin:position], text[position:].partition("\n")[0]
+        left, right = _flat(before)[-_BEFORE:], _flat(rest)[:_BEHIND]
+        self.notes.print(Text(f"  {left}{right}"), soft_wrap=True)
+        self.notes.print(Text(" " * (2 + cell_len(left)) + "^", "bold red"), soft_wrap=True)
 
     async def confirm(self, question: str, *, yes: bool) -> bool:
         """Whether to go on. Without a terminal only --yes can say so."""
@@ -100,6 +113,11 @@ class Output:
             else:
                 table.add_column(header, no_wrap=True, overflow="ellipsis", min_width=6)
         return table
+
+
+def _flat(text: str) -> str:
+    """Text whose characters keep their places, without control sequences."""
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def clean(value: object) -> str:

@@ -1,10 +1,13 @@
-"""What a command may end with: the exit codes, and the error that carries one."""
+"""What a command may end with: the exit codes, and the errors that carry one.
+
+An error of the office gets its code here, where it is known what it means to someone at a terminal.
+"""
 
 from __future__ import annotations
 
 from enum import IntEnum
 
-from redrive.core.errors import RedriveError
+from redrive.core.errors import ConfigurationError, InvalidMessage, RedriveError, StoreError
 
 
 class Exit(IntEnum):
@@ -32,9 +35,37 @@ class CommandError(RedriveError):
         super().__init__(message)
 
 
+class PlacedError(CommandError):
+    """What was written cannot be read: the message, the text, and the place in it, counted from 0."""
+
+    def __init__(self, message: str, text: str, position: int) -> None:
+        self.text, self.position = text, position
+        super().__init__(message, Exit.USAGE)
+
+
 def no_message(message_id: str) -> CommandError:
     """The error for an id that the store does not know."""
     return CommandError(
         f"no message {message_id!r} in this store: it may have finished and been cleaned up; check the id",
         Exit.NOT_FOUND,
     )
+
+
+def exit_code(error: RedriveError) -> Exit:
+    """What an error means to whoever asked."""
+    from redrive.office.groups import GroupError
+    from redrive.office.index import CursorError
+    from redrive.office.operations import NoOperation
+    from redrive.office.sql import SqlError
+
+    match error:
+        case CommandError():
+            return error.code
+        case ConfigurationError() | InvalidMessage() | CursorError() | GroupError() | SqlError():
+            return Exit.USAGE
+        case NoOperation():
+            return Exit.NOT_FOUND
+        case StoreError():
+            return Exit.UNREACHABLE
+        case _:
+            return Exit.FAILED

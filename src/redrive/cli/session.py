@@ -12,6 +12,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from cyclopts import Parameter
@@ -22,9 +23,14 @@ from redrive.config import Settings, load
 from redrive.core.ports import Store
 from redrive.office.access import Access
 from redrive.office.audit import Actor
-from redrive.office.letters import Letters
+from redrive.office.groups import Groups
+from redrive.office.index import Index
+from redrive.office.masking import Mask
 from redrive.office.messages import Messages
+from redrive.office.operations import Operations
 from redrive.office.queues import Queues
+from redrive.office.sql import Sql
+from redrive.office.tenants import Tenants
 from redrive.wiring import make_store
 
 _SQLITE = "sqlite:///"
@@ -60,17 +66,37 @@ class Flags:
 NO_FLAGS = Flags()
 
 
-@dataclass(frozen=True, slots=True)
 class Session:
     """An open store with the office's verbs, for the person at the terminal."""
 
-    output: Output
-    settings: Settings
-    store: Store
-    messages: Messages
-    letters: Letters
-    queues: Queues
-    access: Access
+    def __init__(self, output: Output, settings: Settings, store: Store) -> None:
+        self.output = output
+        self.settings = settings
+        self.store = store
+        self.actor = operator()
+        self.messages = Messages(store, self.actor)
+        self.queues = Queues(store, self.actor)
+        self.tenants = Tenants(store, self.actor)
+        self.access = Access(store, self.actor)
+        self.mask = Mask.parse(settings.office.masked)
+
+    @cached_property
+    def index(self) -> Index:
+        """What finds letters; made when it is first asked."""
+        return Index(self.store, index_folder(), self.settings.store)
+
+    @cached_property
+    def operations(self) -> Operations:
+        office = self.settings.office
+        return Operations(self.store, self.actor, self.index, self.settings.policy, office, files=True)
+
+    @property
+    def groups(self) -> Groups:
+        return Groups(self.store, self.index, self.actor)
+
+    @property
+    def sql(self) -> Sql:
+        return Sql(self.store, self.index, self.actor)
 
     async def known_queue(self, given: str) -> str:
         """The queue of this name, or of this dead-letter queue's name; NOT_FOUND when there is none."""
@@ -82,21 +108,32 @@ class Session:
         known = ", ".join(names[:10]) or "none yet"
         raise CommandError(f"no queue {given!r} in this store; there is: {known}", Exit.NOT_FOUND)
 
+    async def close(self) -> None:
+        """Let go of the index; the store is closed by whoever opened it."""
+        if "index" in self.__dict__:
+            await self.index.close()
+
 
 @asynccontextmanager
 async def session(flags: Flags, *, create: bool = False) -> AsyncIterator[Session]:
     """The office on the store that exists, or with `create` on a new one."""
-    settings, actor = flags.settings(), operator()
+    settings = flags.settings()
     async with open_store(settings, create=create) as store:
-        yield Session(
-            Output(flags.json),
-            settings,
-            store,
-            Messages(store, actor),
-            Letters(store, actor, settings.policy),
-            Queues(store, actor),
-            Access(store, actor),
-        )
+        current = Session(Output(flags.json), settings, store)
+        try:
+            yield current
+        finally:
+            await current.close()
+
+
+def index_folder() -> Path | None:
+    """Where the index of a store without one of its own stays between commands; None without a home."""
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    try:
+        cache = named if named.is_absolute() else Path.home() / ".cache"
+    except RuntimeError:
+        return None
+    return cache / "redrive" / "index"
 
 
 @asynccontextmanager

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.filesize import decimal
-from rich.table import Table
 from rich.text import Text
 
+from redrive.cli.lanes import all_lanes, lane_table
+from redrive.cli.ops import operation_table, snapshots
 from redrive.cli.output import Output, name
-from redrive.cli.session import NO_FLAGS, Flags, Session, session
+from redrive.cli.session import NO_FLAGS, Flags, session
 from redrive.cli.times import age
-from redrive.core.lanes import Lane, LaneState
-from redrive.core.ports import PAGE, Capacity, Description
+from redrive.core.lanes import LaneState
+from redrive.core.ports import Capacity, Description
+from redrive.office.operations.documents import operation_document
 from redrive.office.queues import QueueStatus
 from redrive.office.retention.notice import notices, sentences
 from redrive.office.wire import lane_document, queue_document
 
-_LANES_SHOWN = 50
+_OPERATIONS_SHOWN = 20
 
 
 async def status(*, lanes: str | None = None, flags: Flags = NO_FLAGS) -> None:
@@ -32,12 +36,16 @@ async def status(*, lanes: str | None = None, flags: Flags = NO_FLAGS) -> None:
     async with session(flags) as current:
         described, capacity = await current.store.describe(), await current.store.capacity()
         queues, announced = await current.queues.status(), await notices(current.store)
+        running = await snapshots(current, _OPERATIONS_SHOWN, running=True)
+        warnings = _warnings(current.settings.retention.folder, queues)
         document: dict[str, Any] = {
             "store": described.url,
             "durability": described.durability.value,
             "capacity": _capacity_document(capacity),
             "queues": [queue_document(one) for one in queues],
             "retention": [notice.document() for notice in announced],
+            "warnings": warnings,
+            "operations": [operation_document(seen) for seen in running],
         }
         now = current.store.now()
         parts: list[RenderableType] = [
@@ -46,11 +54,14 @@ async def status(*, lanes: str | None = None, flags: Flags = NO_FLAGS) -> None:
             Text(),
             queue_table(current.output, queues, now),
             *(name(sentence, "yellow") for notice in announced for sentence in sentences(notice)),
+            *(name(warning, "yellow") for warning in warnings),
         ]
+        if running:
+            parts += [Text(), operation_table(current.output, running, now)]
         if lanes is not None:
-            tenants = await _all_lanes(current, await current.known_queue(lanes))
+            tenants = await all_lanes(current, await current.known_queue(lanes))
             document["lanes"] = [lane_document(lane) for lane in tenants]
-            parts += [Text(), _lane_table(current.output, tenants, now)]
+            parts += [Text(), lane_table(current.output, tenants, now)]
         current.output.answer(document, lambda: Group(*parts))
 
 
@@ -58,6 +69,17 @@ def store_line(described: Description) -> Text:
     """Where the messages are, and what "accepted" means there."""
     durability = f"durability {described.durability}"
     return Text.assemble(name(described.url), "  ", (durability, "green"), f": {described.meaning}")
+
+
+def _warnings(folder: str | None, queues: list[QueueStatus]) -> list[str]:
+    """Where letters can leave to no archive, they stay: say so before there are too many."""
+    if not any(one.counts.dlq for one in queues):
+        return []
+    if folder is None:
+        return ["dead letters stay for ever: no folder for archives is set (retention.folder)"]
+    if Path(folder).exists() and not os.access(folder, os.W_OK):
+        return [f"dead letters cannot leave: {folder} cannot be written to (retention.folder)"]
+    return []
 
 
 def _capacity_document(capacity: Capacity) -> dict[str, Any]:
@@ -113,22 +135,3 @@ def _served_by(status: QueueStatus) -> Text:
     if status.no_handler:
         return Text("no handler", "red")
     return Text(f"{status.workers} worker{'' if status.workers == 1 else 's'}")
-
-
-async def _all_lanes(current: Session, queue: str) -> list[Lane]:
-    found: list[Lane] = []
-    while page := await current.store.lanes(queue, after=found[-1].tenant if found else None, limit=PAGE):
-        found += page
-    return found
-
-
-def _lane_table(output: Output, lanes: list[Lane], now: int) -> Table:
-    numbers = ("waiting", "running", "done", "dead", "weight", "rounds", "priority", "last run")
-    table = output.table("tenant", *numbers, "state", numbers=numbers)
-    for lane in lanes[:_LANES_SHOWN]:
-        counts = (lane.waiting, lane.in_flight, lane.done, lane.dead, lane.weight)
-        cells = (*map(str, counts), str(lane.rounds_waited), str(lane.priority))
-        table.add_row(name(lane.tenant), *cells, age(lane.last_served_at, now), lane.state.value)
-    if len(lanes) > _LANES_SHOWN:
-        table.caption = f"{len(lanes) - _LANES_SHOWN:,} more tenants: --json shows all"
-    return table

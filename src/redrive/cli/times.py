@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import UTC, datetime
 
+from redrive.cli.problems import CommandError, Exit
+
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_SPAN = re.compile(r"(\d{1,6})([smhd])", re.ASCII)
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
@@ -25,6 +30,32 @@ def age(at: int | None, now: int) -> str:
 def moment(at: int) -> str:
     """A day and a time of day, in UTC."""
     return f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d %H:%M:%S}Z"
+
+
+def since(text: str, now: int) -> int:
+    """The instant that `2h`, `30m` or `7d` ago is, or a date or time such as 2026-01-31T08:00Z."""
+    span = _span(text)
+    return _instant(text) if span is None else now - span
+
+
+def until(text: str, now: int) -> int:
+    """The same of what is to come: `2h` is in two hours."""
+    span = _span(text)
+    return _instant(text) if span is None else now + span
+
+
+def _span(text: str) -> int | None:
+    found = _SPAN.fullmatch(text.strip().lower())
+    return None if found is None else 1000 * int(found[1]) * _SECONDS[found[2]]
+
+
+def _instant(text: str) -> int:
+    try:
+        read = datetime.fromisoformat(text.strip())
+        return round(1000 * (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError):
+        problem = f"{text!r} is no time: write a span such as 30m, 2h or 7d, or 2026-01-31T08:00Z"
+        raise CommandError(problem, Exit.USAGE) from None
 
 
 def time_of_day(at: int) -> str:

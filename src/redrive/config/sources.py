@@ -59,7 +59,8 @@ def load(
     folder = folder or Path()
     file = _from_file(switches.pop("config", None), variables.pop(CONFIG_VARIABLE, None), folder)
     sources = chain(file, _from_environment(variables), _from_flags(switches))
-    return _assemble({given.key: given for given in map(check, sources)}, folder)
+    cache = Path(environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    return _assemble({given.key: given for given in map(check, sources)}, folder, cache)
 
 
 def _from_file(flag: object, variable: str | None, folder: Path) -> Iterator[Given]:
@@ -123,7 +124,7 @@ def _from_flags(switches: Mapping[str, object]) -> Iterator[Given]:
         yield Given(section, name, plain, "flag", text=isinstance(plain, str))
 
 
-def _assemble(given: Mapping[str, Given], folder: Path) -> Settings:
+def _assemble(given: Mapping[str, Given], folder: Path, cache: Path) -> Settings:
     top = {name: str(given[name].value) for name in NAMES[""] if name in given}
     profile = top.get("profile", DEFAULT_PROFILE)
     data = folder / Path(top.get("data", "")).expanduser()
@@ -142,7 +143,7 @@ def _assemble(given: Mapping[str, Given], folder: Path) -> Settings:
         worker=overlay(WorkerSettings(), layers["worker"], {}),
         finished=overlay(_finished(store), layers["finished"], {}),
         retention=_below(overlay(_retention(store), layers["retention"], {}), data),
-        office=overlay(OfficeSettings(), layers["office"], {}),
+        office=overlay(_office(store, cache), layers["office"], {}),
         redis=overlay(RedisSettings(), layers["redis"], {}),
         submit=overlay(SubmitSettings(), layers["submit"], {}),
         smtp=overlay(SmtpSettings(), layers["smtp"], {}),
@@ -176,6 +177,12 @@ def _queues(given: Mapping[str, Given]) -> dict[str, tuple[Given, ...]]:
 def _finished(store: str) -> FinishedSettings:
     """What is finished is kept for less where it is kept in memory."""
     return FINISHED_IN_MEMORY if store.startswith(("redis:", "rediss:")) else FinishedSettings()
+
+
+def _office(store: str, cache: Path) -> OfficeSettings:
+    """A SQLite file is its own index; what another store's index holds can be made again at any time."""
+    own = store.startswith(_SQLITE)
+    return OfficeSettings(index=None if own else str(cache / "redrive" / "index"))
 
 
 def _retention(store: str) -> RetentionSettings:

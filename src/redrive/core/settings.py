@@ -99,13 +99,15 @@ class RedisSettings:
 class OfficeSettings:
     """What people may do with dead letters; `automatic_s` is the cool-down of the automatic re-drive.
 
-    `masked` lists payload fields that are masked besides the usual ones, separated by commas.
+    `masked` lists payload fields that are masked besides the usual ones, separated by commas. `index` is the
+    folder of the index of a store that has none itself; without one it is kept in memory.
     """
 
     budget: int = 100_000
     edit: bool = False
     automatic_s: float | None = None
     masked: str = ""
+    index: str | None = None
 
     def __post_init__(self) -> None:
         _check_positive(self, "budget", "automatic_s")

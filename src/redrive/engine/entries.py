@@ -87,6 +87,8 @@ def _own_ttl_s(ttl: timedelta) -> float:
 
 
 def _track(name: str) -> Track:
+    if isinstance(name, Track):
+        return name
     try:
         return Track(name)
     except ValueError:

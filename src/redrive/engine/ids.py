@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import time
 
+_VARIANTS = "89ab"
+
 
 def new_id() -> str:
     """A UUIDv7: ordered by time to the millisecond, 74 random bits."""
-    milliseconds = time.time_ns() // 1_000_000
-    noise = int.from_bytes(os.urandom(10), "big")
-    high = milliseconds << 16 | 0x7000 | noise & 0x0FFF
-    low = 1 << 63 | noise >> 12 & 0x3FFF_FFFF_FFFF_FFFF
-    digits = f"{high:016x}{low:016x}"
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    time_part = f"{time.time_ns() // 1_000_000:012x}"
+    noise = os.urandom(10)
+    digits, variant = noise.hex(), _VARIANTS[noise[9] & 3]
+    return f"{time_part[:8]}-{time_part[8:]}-7{digits[:3]}-{variant}{digits[3:6]}-{digits[6:18]}"
 
 
 def new_token() -> str:

@@ -13,10 +13,22 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from redrive.core.ports import JournalRow, Store
-from redrive.office.chain import AUDIT, Head, add, add_once, journal
+from redrive.core.ports import PAGE, JournalRow, Store
+from redrive.office.chain import AUDIT, Head, add, add_once, head_of, journal
 
-__all__ = ["AUDIT", "Action", "Actor", "Query", "action", "add_intent", "add_later", "interrupted", "read"]
+__all__ = [
+    "AUDIT",
+    "Action",
+    "Actor",
+    "Query",
+    "action",
+    "add_intent",
+    "add_later",
+    "instant_of",
+    "interrupted",
+    "latest",
+    "read",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +97,18 @@ async def read(store: Store, query: Query, *, after: int = 0) -> AsyncIterator[J
     async for row in journal(store, after=after):
         if query.wants(row):
             yield row
+
+
+async def latest(store: Store, query: Query, limit: int) -> list[JournalRow]:
+    """The last rows that a query wants, the newest first."""
+    found: list[JournalRow] = []
+    end = (await head_of(store)).position
+    while end > 0 and len(found) < limit:
+        begin = max(0, end - PAGE)
+        page = await store.read_journal(AUDIT, after=begin, limit=end - begin)
+        found += [row for row in reversed(page) if query.wants(row)]
+        end = begin
+    return found[:limit]
 
 
 async def interrupted(store: Store) -> list[JournalRow]:

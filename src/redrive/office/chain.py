@@ -64,14 +64,18 @@ async def add(store: Store, row: Row) -> Head:
 
 
 async def add_once(store: Store, after: int, row: Row) -> Head:
-    """Add a row unless one of the same action and sort stands after a position already."""
+    """Add a row unless one of the same action and sort stands after a position already.
+
+    It is added after the last row that was looked at: what another adds meanwhile is looked at first.
+    """
     while True:
-        head = Head(after)
-        async for one in journal(store, after=after):
+        head, _ = await _remembered(store)
+        async for one in journal(store, after=max(0, after - 1)):
             head = Head(one.position, _hash_of(one))
-            if (one.document.get("action"), one.document.get("row")) == (row["action"], row["row"]):
+            same = (one.document.get("action"), one.document.get("row")) == (row["action"], row["row"])
+            if same and one.position > after:
                 return head
-        written = await _try_add(store, head if head.hash else await head_of(store), row)
+        written = await _try_add(store, head, row)
         if written is not None:
             return written
 

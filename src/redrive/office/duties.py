@@ -43,7 +43,7 @@ class Duties:
         self._store = store
         self._holder = holder_name()
         self._leases: list[Lease] = []
-        self._conductor = Conductor(store, Chooser(store, index, policy), office)
+        self._conductor = Conductor(store, Chooser(store, index, policy), office, emit)
         alone: dict[str, Duty] = {
             "retention": Retention(store, retention, emit).step,
             "forget": self._forget,

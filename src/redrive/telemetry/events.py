@@ -160,6 +160,27 @@ class RetentionFailed:
     error: str
 
 
+@dataclass(frozen=True, slots=True)
+class OperationHalted:
+    """An operation stopped by itself, because of what came back or because it cannot go on."""
+
+    operation: str
+    kind: str
+    state: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class OperationEnded:
+    """An operation finished, or was cancelled."""
+
+    operation: str
+    kind: str
+    state: str
+    handled: int
+    total: int
+
+
 Event = (
     Completed
     | RetryScheduled
@@ -179,6 +200,8 @@ Event = (
     | CleanedUp
     | LettersArchived
     | RetentionFailed
+    | OperationHalted
+    | OperationEnded
 )
 Sink = Callable[[Event], None]
 

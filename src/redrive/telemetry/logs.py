@@ -48,6 +48,8 @@ _LEVELS: Mapping[type, int] = {
     events.CleanedUp: logging.DEBUG,
     events.LettersArchived: logging.WARNING,
     events.RetentionFailed: logging.ERROR,
+    events.OperationHalted: logging.ERROR,
+    events.OperationEnded: logging.INFO,
 }
 
 
@@ -86,7 +88,9 @@ def _describe_process(
     | events.WorkerStopped
     | events.CleanedUp
     | events.LettersArchived
-    | events.RetentionFailed,
+    | events.RetentionFailed
+    | events.OperationHalted
+    | events.OperationEnded,
 ) -> tuple[str, dict[str, Any]]:
     match event:
         case events.LeaseLost():
@@ -110,7 +114,11 @@ def _describe_process(
 
 
 def _describe_keeping(
-    event: events.CleanedUp | events.LettersArchived | events.RetentionFailed,
+    event: events.CleanedUp
+    | events.LettersArchived
+    | events.RetentionFailed
+    | events.OperationHalted
+    | events.OperationEnded,
 ) -> tuple[str, dict[str, Any]]:
     match event:
         case events.CleanedUp():
@@ -121,6 +129,12 @@ def _describe_keeping(
         case events.RetentionFailed():
             failed = {"queue": event.queue, "error": redact(event.error), "alert": True}
             return "Dead letters should leave and cannot", failed
+        case events.OperationHalted():
+            halted = {"operation": event.operation, "kind": event.kind, "state": event.state}
+            return "Operation stopped by itself", halted | {"why": redact(event.why), "alert": True}
+        case events.OperationEnded():
+            ended = {"operation": event.operation, "kind": event.kind, "state": event.state}
+            return "Operation ended", ended | {"handled": event.handled, "total": event.total}
     assert_never(event)
 
 

@@ -7,8 +7,6 @@ page before it. A damaged file is emptied in place, never replaced: another proc
 
 from __future__ import annotations
 
-import hashlib
-import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,12 +15,15 @@ from pathlib import Path
 import apsw
 
 from redrive.core.letters import ChangePage, DeadLetter
+from redrive.office.index.folders import make_file
 from redrive.office.index.reading import PATIENCE_MS, read_only
 from redrive.office.statements import load_sql
 from redrive.office.wire import failed_attempts
 
 SCHEMA = 1
 _SQL = load_sql("index")
+_CACHE_KIB = 16_384
+_LOG_PAGES = 16_000
 _DAMAGED = (apsw.CorruptError, apsw.NotADBError)
 
 
@@ -30,41 +31,79 @@ class Disposable:
     """The file of one store, by its name; without a folder that can be trusted, memory."""
 
     def __init__(self, folder: Path | None, name: str) -> None:
-        self._path = None if folder is None else _make_file(folder, name)
+        self._path = None if folder is None else make_file(folder, f"{name}\n{SCHEMA}")
         self._memory = f"file:/redrive-{secrets.token_hex(8)}?vfs=memdb"
         self._keeper: apsw.Connection | None = None
-        self._prepared = False
 
     @property
     def address(self) -> str:
         """What to read from."""
         return self._memory if self._path is None else read_only(self._path)
 
-    @property
-    def in_memory(self) -> bool:
-        """Whether it goes with this process."""
-        return self._path is None
+    def open(self) -> Filling:
+        """Open it for writing; the tables are made where there are none."""
+        db = self._connect()
+        try:
+            db.execute("pragma synchronous = off")
+            db.execute(f"pragma cache_size = -{_CACHE_KIB}")
+            db.wal_autocheckpoint(_LOG_PAGES)
+            _prepare(db)
+        except BaseException:
+            db.close()
+            raise
+        return Filling(db)
+
+    def empty(self) -> None:
+        """Forget everything, also what is damaged; the next catch-up begins anew."""
+        db = self._connect()
+        try:
+            _reset(db)
+        finally:
+            db.close()
+
+    def close(self) -> None:
+        """Let go of the memory."""
+        if self._keeper is not None:
+            self._keeper.close()
+            self._keeper = None
+
+    def _connect(self) -> apsw.Connection:
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+        if self._path is None and self._keeper is None:
+            self._keeper = apsw.Connection(self._memory, flags=flags)
+        db = apsw.Connection(self._memory if self._path is None else str(self._path), flags=flags)
+        db.set_busy_timeout(PATIENCE_MS)
+        return db
+
+
+class Filling:
+    """An open disposable index, being written."""
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._db = db
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
 
     def caught_up_at(self) -> int | None:
         """When the store was last seen whole, by any process."""
-        with self._open() as db:
-            at: int | None = db.execute(_SQL["caught_up"]).get
-            return at
+        at: int | None = self._db.execute(_SQL["caught_up"]).get
+        return at
 
     def set_caught_up(self, at: int) -> None:
         """The store was seen whole at this instant."""
-        with self._open() as db:
-            db.execute(_SQL["set_caught_up"], (at,))
+        self._db.execute(_SQL["set_caught_up"], (at,))
 
     def positions(self) -> dict[str, int]:
         """How far each queue's changes were taken in."""
-        with self._open() as db:
-            return dict(db.execute(_SQL["positions"]))
+        return dict(self._db.execute(_SQL["positions"]))
 
     def apply(self, queue: str, after: int, page: ChangePage) -> int:
         """Take in the page after a position; the position then, which another process may have set."""
-        with self._open() as db, _transaction(db):
-            found = _position(db, queue)
+        db = self._db
+        with _transaction(db):
+            found = int(db.execute(_SQL["position"], (queue,)).get or 0)
             if found != after:
                 return found
             if page.reset:
@@ -78,50 +117,6 @@ class Disposable:
             db.executemany(_SQL["add_body"], ((one.message.id, one.message.body) for one in letters))
             db.execute(_SQL["set_position"], (queue, page.position))
             return page.position
-
-    def empty(self) -> None:
-        """Forget everything, also what is damaged; the next catch-up begins anew."""
-        db = self._connect()
-        try:
-            db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
-            db.execute("vacuum")
-            db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
-            self._prepare(db)
-        finally:
-            db.close()
-
-    def close(self) -> None:
-        """Let go of the memory."""
-        if self._keeper is not None:
-            self._keeper.close()
-            self._keeper = None
-
-    @contextmanager
-    def _open(self) -> Iterator[apsw.Connection]:
-        db = self._connect()
-        try:
-            self._prepare(db)
-            yield db
-        finally:
-            db.close()
-
-    def _connect(self) -> apsw.Connection:
-        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
-        if self._path is None and self._keeper is None:
-            self._keeper = apsw.Connection(self._memory, flags=flags)
-        db = apsw.Connection(self._memory if self._path is None else str(self._path), flags=flags)
-        db.set_busy_timeout(PATIENCE_MS)
-        db.execute("pragma synchronous = off")
-        return db
-
-    def _prepare(self, db: apsw.Connection) -> None:
-        if db.pragma("user_version") == SCHEMA:
-            return
-        db.pragma("journal_mode", "wal")
-        with _transaction(db):
-            if db.pragma("user_version") != SCHEMA:
-                db.execute(_SQL["schema"])
-                db.pragma("user_version", SCHEMA)
 
 
 def letter_row(letter: DeadLetter) -> tuple[str | int | float | None, ...]:
@@ -151,6 +146,27 @@ def is_damage(error: BaseException) -> bool:
     return isinstance(error, _DAMAGED) or isinstance(error.__cause__, _DAMAGED)
 
 
+def _prepare(db: apsw.Connection) -> None:
+    """Make the tables where there are none yet; what another version made is emptied first."""
+    found = db.pragma("user_version")
+    if found == SCHEMA:
+        return
+    if found != 0:
+        _reset(db)
+    db.pragma("journal_mode", "wal")
+    with _transaction(db):
+        if db.pragma("user_version") != SCHEMA:
+            db.execute(_SQL["schema"])
+            db.pragma("user_version", SCHEMA)
+
+
+def _reset(db: apsw.Connection) -> None:
+    """Empty the database in place, whatever is in it, while others may have it open."""
+    db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
+    db.execute("vacuum")
+    db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
+
+
 @contextmanager
 def _transaction(db: apsw.Connection) -> Iterator[None]:
     db.execute("begin immediate")
@@ -160,22 +176,3 @@ def _transaction(db: apsw.Connection) -> Iterator[None]:
         db.execute("rollback")
         raise
     db.execute("commit")
-
-
-def _position(db: apsw.Connection, queue: str) -> int:
-    return int(db.execute(_SQL["position"], (queue,)).get or 0)
-
-
-def _make_file(folder: Path, name: str) -> Path | None:
-    """An empty or known file that only we can read, or None when there can be none."""
-    path = folder / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}-{SCHEMA}.db"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat()
-        if status.st_uid != os.getuid() or status.st_mode & 0o022:
-            return None
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
-        path.chmod(0o600)
-    except OSError:
-        return None
-    return path

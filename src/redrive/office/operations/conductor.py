@@ -7,6 +7,7 @@ and does not stand in the way of the others; a store that does not answer is the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from socket import gethostname
 
 from redrive.core.errors import StoreError
@@ -20,6 +21,7 @@ from redrive.office.operations import ledger
 from redrive.office.operations.finding import Chooser
 from redrive.office.operations.operation import NoOperation, Operation, OperationState
 from redrive.office.operations.steps import Step, Steps
+from redrive.telemetry.events import Event, OperationEnded, OperationHalted
 
 CONDUCTOR_RECORDS = "conductor"
 LEASE_S = 10.0
@@ -27,21 +29,34 @@ IDLE_S = 0.5
 _REASON_LENGTH = 300
 _ORPHAN_MS = 60_000
 
+Emit = Callable[[Event], None]
+
 
 class Conductor:
     """Conducts the operations of a store, for one process."""
 
-    def __init__(self, store: Store, chooser: Chooser, settings: OfficeSettings) -> None:
+    def __init__(
+        self, store: Store, chooser: Chooser, settings: OfficeSettings, emit: Emit = lambda _: None
+    ) -> None:
         self._store = store
+        self._emit = emit
         self._steps = Steps(store, chooser, settings)
         self._holder = holder_name()
         self._leases: dict[str, Lease] = {}
 
     async def conduct(self) -> float:
-        """One step for each operation that lives; in how many seconds the next ones are due."""
-        pause_s = IDLE_S
+        """One step for each operation that lives; in how many seconds the next ones are due.
+
+        One whose record cannot be read is told by what is raised at the end, after the others had their step.
+        """
+        pause_s, unreadable = IDLE_S, None
         for operation_id in await ledger.live(self._store):
-            pause_s = min(pause_s, await self.advance(operation_id))
+            try:
+                pause_s = min(pause_s, await self.advance(operation_id))
+            except ledger.Unreadable as error:
+                unreadable = error
+        if unreadable is not None:
+            raise unreadable
         return pause_s
 
     async def advance(self, operation_id: str) -> float:
@@ -58,6 +73,8 @@ class Conductor:
         if not await self._lease(operation_id).hold():
             return IDLE_S
         step = await self._step(operation)
+        if step.operation.state is not operation.state:
+            self._tell(step.operation)
         if step.operation.told:
             await self._release(operation_id)
         return step.pause_s
@@ -84,6 +101,13 @@ class Conductor:
         except Exception as error:  # noqa: BLE001 - it must not stand in the way of the other operations
             why = f"{type(error).__name__}: {clip(redact(str(error)), _REASON_LENGTH)}"
             return await self._steps.end(operation, OperationState.FAILED, why)
+
+    def _tell(self, operation: Operation) -> None:
+        named = (operation.id, operation.order.kind.value, operation.state.value)
+        if operation.state in (OperationState.HALTED, OperationState.FAILED):
+            self._emit(OperationHalted(*named, operation.why))
+        elif operation.state.ended:
+            self._emit(OperationEnded(*named, operation.position, operation.frozen.total))
 
     def _lease(self, operation_id: str) -> Lease:
         if operation_id not in self._leases:

@@ -172,7 +172,10 @@ class Operations:
                 ended_at=self._store.now(),
             )
 
-        return await self._set(operation_id, "cancel operation", make)
+        cancelled = await self._set(operation_id, "cancel operation", make)
+        async with self._conducting():
+            await self.conductor.advance(operation_id)
+        return cancelled
 
     async def wait(
         self,

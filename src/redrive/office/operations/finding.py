@@ -21,6 +21,9 @@ from redrive.office.operations.operation import CHUNK, Selection
 
 Policy = Callable[[str], RetryPolicy]
 
+# The instant comes from the clock as known here; the store's own may be ahead of it.
+_CLOCKS_MS = 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
@@ -61,7 +64,7 @@ class Chooser:
     ) -> Chosen:
         """The page after a cursor, when `taken` letters were taken before it."""
         chosen = await (self._named(selection, cursor) if selection.ids else self._found(selection, cursor))
-        alive = [one for one in chosen.taken if one.died_at <= as_of]
+        alive = [one for one in chosen.taken if one.died_at <= as_of + _CLOCKS_MS]
         kept = [one for one in alive if expired or not self._has_expired(one, as_of)]
         room = len(kept) if selection.limit is None else selection.limit - taken
         ends = len(kept) >= room if selection.limit is not None else False

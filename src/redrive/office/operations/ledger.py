@@ -13,9 +13,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from hashlib import sha256
 from typing import Any
 
-from redrive.core.errors import VersionConflict
+import msgspec
+
+from redrive.core.errors import RedriveError, VersionConflict
 from redrive.core.letters import LetterKey
-from redrive.core.ports import PAGE, Store
+from redrive.core.ports import PAGE, Record, Store
 from redrive.office.operations.operation import NoOperation, Operation, OperationError, read_operation
 
 OPERATION_RECORDS = "operation"
@@ -25,6 +27,10 @@ LIVE_RECORDS = "operation_live"
 
 Letter = tuple[str, LetterKey]
 """The queue of a letter, and the one death of it that is meant."""
+
+
+class Unreadable(OperationError):
+    """A record that is no operation: of a newer version, or damaged."""
 
 
 async def create(store: Store, operation: Operation) -> None:
@@ -37,30 +43,36 @@ async def create(store: Store, operation: Operation) -> None:
 
 
 async def load(store: Store, operation_id: str) -> Operation:
-    """The operation, or NoOperation."""
-    record = await store.get_record(OPERATION_RECORDS, operation_id)
-    if record is None:
-        raise NoOperation(operation_id)
-    return read_operation(record.document)
+    """The operation, or NoOperation; Unreadable when its record is not one."""
+    return (await _load(store, operation_id))[0]
 
 
 async def change(store: Store, operation_id: str, make: Callable[[Operation], Operation]) -> Operation:
     """Apply a change to the operation as it is now, whoever else changes it."""
     while True:
-        record = await store.get_record(OPERATION_RECORDS, operation_id)
-        if record is None:
-            raise NoOperation(operation_id)
-        current = read_operation(record.document)
+        current, version = await _load(store, operation_id)
         changed = make(current)
         if changed == current:
             return current
         try:
-            await store.put_record(
-                OPERATION_RECORDS, operation_id, changed.document(), expected=record.version
-            )
+            await store.put_record(OPERATION_RECORDS, operation_id, changed.document(), expected=version)
         except VersionConflict:
             continue
         return changed
+
+
+async def _load(store: Store, operation_id: str) -> tuple[Operation, int]:
+    record = await store.get_record(OPERATION_RECORDS, operation_id)
+    if record is None:
+        raise NoOperation(operation_id)
+    return _read(record), record.version
+
+
+def _read(record: Record) -> Operation:
+    try:
+        return read_operation(record.document)
+    except (msgspec.ValidationError, RedriveError) as error:
+        raise Unreadable(f"the record of operation {record.id} cannot be read: {error}") from error
 
 
 async def every(store: Store) -> AsyncIterator[Operation]:
@@ -68,7 +80,7 @@ async def every(store: Store) -> AsyncIterator[Operation]:
     after = None
     while page := await store.list_records(OPERATION_RECORDS, after=after, limit=PAGE):
         for record in page:
-            yield read_operation(record.document)
+            yield _read(record)
         after = page[-1].id
 
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from redrive.core.errors import ConfigurationError, RedriveError
 from redrive.core.letters import OperationTally
@@ -19,6 +20,7 @@ from redrive.office.audit import Actor
 
 CHUNK = 500
 NAMED_LETTERS = 10_000
+SHOWN_IDS = 20
 
 
 class OperationError(RedriveError):
@@ -129,6 +131,11 @@ class Order(_Document, frozen=True):
         judged = self.canary or self.ramp or self.to_queue is not None or self.edited
         if judged and self.kind is not Kind.REDRIVE:
             raise ConfigurationError(f"canary, ramp, queue and edit go with a re-drive, not with {self.kind}")
+
+    def without_ids(self) -> Order:
+        """The same once the letters are frozen: of many ids a few stay to be shown; records stay small."""
+        few = replace(self.selection, ids=self.selection.ids[:SHOWN_IDS])
+        return replace(self, selection=few)
 
     @property
     def replaces(self) -> bool:

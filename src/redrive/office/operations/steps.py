@@ -163,7 +163,11 @@ class Steps:
         gated = order.canary > 0 or order.ramp
         state = OperationState.CANARY if gated else OperationState.MOVING
         gate = max(1, order.canary) if gated else None
-        return Step(await self._change(operation, frozen=frozen, state=state, gate=gate, row=row))
+        return Step(
+            await self._change(
+                operation, frozen=frozen, state=state, gate=gate, row=row, order=order.without_ids()
+            )
+        )
 
     async def _write(self, operation: Operation, content: dict[str, Any]) -> int:
         verb = operation.order.kind.value

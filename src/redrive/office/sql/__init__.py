@@ -1,8 +1,8 @@
 """SQL over dead letters, on every store alike (R13): one SELECT, asked of a copy in memory.
 
 The store and the index are never touched: the copy is made first, then the statement is let loose on it,
-behind a guard, with limits on time, rows, bytes and memory. Every question is in the audit; who may ask is the
-caller's rule.
+behind a guard, with limits on time, rows, bytes and memory. Every question is in the audit; who may ask is
+the caller's rule.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from redrive.office.sql.copying import Copied, Mask, fill_table, make_table
 from redrive.office.sql.guarding import Bounds, Guard, SqlError, restrict, watch
 
 Value = str | int | float | None
+LENGTH = 20_000
 _ADVICE = "docs/sql.md has the table and what may be asked"
 
 
@@ -123,6 +124,8 @@ class Question:
 
 def examine(text: str) -> _Seen:
     """The one statement of a text and what it reads, without running it; SqlError when it is refused."""
+    if len(text) > LENGTH:
+        raise SqlError(LENGTH, f"longer than {LENGTH} characters", "make it shorter")
     guard = Guard()
     db = apsw.Connection(":memory:")
     try:
@@ -130,7 +133,7 @@ def examine(text: str) -> _Seen:
         restrict(db, guard)
         seen = _prepare(db, text)
         if seen is None:
-            raise SqlError(None, "there is no statement", "write one SELECT")
+            raise SqlError(None, "there is no SELECT in it", "write one")
         rest = text[len(seen.text) :]
         if rest and _prepare(db, rest) is not None:
             raise SqlError(len(seen.text), "there is a second statement", "ask one SELECT at a time")

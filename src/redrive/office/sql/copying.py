@@ -1,6 +1,6 @@
 """The copy of dead letters that SQL is asked of, made inside SQLite from the index.
 
-Newest letters first, as many as the limits let; whatever was left out is counted. Payloads are copied only for
+Newest letters first, as many as the limits let; what was left out is counted. Payloads are copied only for
 a statement that reads them, and a very large one is replaced by its size.
 """
 

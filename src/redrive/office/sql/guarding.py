@@ -29,7 +29,7 @@ string_agg substr substring sum time timediff total trim trunc typeof unhex unic
 _FUNCTIONS = frozenset(_ALLOWED.split())
 _LIMITS = {
     apsw.SQLITE_LIMIT_LENGTH: 1024 * 1024,
-    apsw.SQLITE_LIMIT_SQL_LENGTH: 20_000,
+    apsw.SQLITE_LIMIT_SQL_LENGTH: 100_000,
     apsw.SQLITE_LIMIT_COLUMN: 200,
     apsw.SQLITE_LIMIT_EXPR_DEPTH: 100,
     apsw.SQLITE_LIMIT_COMPOUND_SELECT: 20,

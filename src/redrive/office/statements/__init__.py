@@ -12,4 +12,6 @@ from redrive.core.statements import sections
 @cache
 def load_sql(file: str) -> Mapping[str, str]:
     """The named statements of `office/statements/<file>.sql`."""
-    return sections(files(__package__).joinpath(f"{file}.sql").read_text("utf-8"), f"office/statements/{file}.sql")
+    return sections(
+        files(__package__).joinpath(f"{file}.sql").read_text("utf-8"), f"office/statements/{file}.sql"
+    )

@@ -1,170 +1,193 @@
 #!lua
 -- append: deduplicate and enqueue (P42, P47). Refused when memory is full, so that work can drain (P38).
--- Composed after: queue, placement, messages, families, history
+-- Composed after: queue, lane_record, placement, frames, elements, items, keys, families, states
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew
--- ARGV 2...  five for each entry: group number (entries of a group stand together), id, digest of what its
---            dedupe key stands for, frame, packed progress
--- Returns    { three for each entry: status (accepted, duplicate, conflict, withheld), id, state }; when a
---            parent is unknown or has lost its body, nothing is written: { {}, id of its child }
+-- ARGV 2     the sizes of the groups, two bytes each; empty when every entry is a group of its own
+-- ARGV 3...  three for each entry, groups standing together: id, frame, and 14 bytes of digest of what its dedupe key
+--            stands for (empty when it has none)
+-- Returns    { four for each entry that was not accepted as new: its number from 0, status (accepted, duplicate,
+--            conflict, withheld), id, state }; when a parent is unknown or has lost its body, nothing is written:
+--            { {}, id of its child }
 
-local FIELDS = 5
+local FIELDS = 3
 
-local function read_entry(index)
-  local progress = unpack_progress(ARGV[index + 4]) or error('entry ' .. index .. ' has no progress')
-  return {
-    group = integer(index), id = ARGV[index + 1], digest = ARGV[index + 2], frame = ARGV[index + 3],
-    progress = progress, field = progress.dedupe and dedupe_field(progress.tenant, progress.dedupe),
-  }
+local ids, heads, found = {}, {}, {}
+local total = (#ARGV - 2) / FIELDS
+
+local function frame_of(index)
+  return ARGV[FIELDS * index + 1]
 end
 
-local function read_groups()
-  local groups, last = {}, nil
-  for index = 2, #ARGV, FIELDS do
-    local entry = read_entry(index)
-    if entry.group ~= last then
-      groups[#groups + 1] = {}
-      last = entry.group
+local function digest_of(index)
+  return ARGV[FIELDS * index + 2]
+end
+
+local function read_entries()
+  for index = 1, total do
+    ids[index] = ARGV[FIELDS * index]
+    heads[index] = read_head(frame_of(index)) or error('entry ' .. index .. ' has no frame that can be read')
+  end
+end
+
+-- What holds each entry's dedupe key in the store, by the number of the entry.
+local function find_holders()
+  local fields, numbers, holders = {}, {}, {}
+  for index = 1, total do
+    if heads[index].field then
+      fields[#fields + 1], numbers[#numbers + 1] = heads[index].field, index
     end
-    table.insert(groups[#groups], entry)
   end
-  return groups
+  for position, value in ipairs(find_keys(fields)) do
+    holders[numbers[position]] = value
+  end
+  return holders
 end
 
--- What this call will write: by id, and by dedupe field. A group's own comes on top until it is judged.
-local staged = { ids = {}, fields = {} }
+read_entries()
+local known, holders = find_states(ids), find_holders()
 
-local function find_holder(entry, own)
-  local first = own.fields[entry.field] or staged.fields[entry.field]
-  if first then
-    return first.id, first.digest, 'waiting'
-  end
-  local id, digest = dedupe_holder(entry.field)
-  if not id then
-    return nil
-  end
-  local progress = read_progress(id)
-  return id, digest, progress and progress.state or 'done'
-end
-
--- The progress of a parent that this call writes itself, or that is in the store; the latter is read once.
-local stored_parents = {}
-
-local function parent_of(entry, own)
-  local id = entry.progress.parent
-  local fresh = own.ids[id] or staged.ids[id]
-  if not fresh and not stored_parents[id] then
-    stored_parents[id] = find_parent(id)
-  end
-  return fresh and fresh.progress or stored_parents[id]
-end
-
+-- What this call will write: the numbers of entries by id, and by dedupe field.
+local staged, staged_fields = {}, {}
 local orphan = nil
 
-local function judge(entry, own)
-  if own.ids[entry.id] or staged.ids[entry.id] then
-    return { 'accepted', entry.id, 'waiting' }
+local function holder_of(index)
+  local first = staged_fields[heads[index].field]
+  if first then
+    return digest_of(first), ids[first], 'waiting'
   end
-  if redis.call('HEXISTS', root .. ':p', entry.id) == 1 then
-    local known = read_progress(entry.id)
-    return { 'accepted', entry.id, known and known.state or 'waiting' }
+  if holders[index] then
+    local digest, id = open_key(holders[index])
+    return digest, id, find_states({ id })[1] or 'done'
   end
-  if entry.field then
-    local id, digest, state = find_holder(entry, own)
-    if id then
-      return { digest == entry.digest and 'duplicate' or 'conflict', id, state }
-    end
-    own.fields[entry.field] = entry
-  end
-  if entry.progress.parent and not parent_of(entry, own) then
-    orphan = orphan or entry.id
-  end
-  own.ids[entry.id] = entry
-  table.insert(own.order, entry)
-  return { 'accepted', entry.id, 'waiting' }
+  return nil
 end
 
-local function withhold(group, answers)
-  for index, answer in ipairs(answers) do
-    if answer[1] ~= 'conflict' then
-      answers[index] = { 'withheld', group[index].id, 'waiting' }
+-- Returns whether the entry is new; if not, what is answered for it is in `found`.
+local function judge(index)
+  local id, head = ids[index], heads[index]
+  if staged[id] or known[index] then
+    found[index] = { 'accepted', id, known[index] or 'waiting' }
+    return false
+  end
+  if head.field then
+    local digest, holder, state = holder_of(index)
+    if holder then
+      found[index] = { digest == digest_of(index) and 'duplicate' or 'conflict', holder, state }
+      return false
+    end
+    staged_fields[head.field] = index
+  end
+  if head.parent and not staged[head.parent] and not can_have_children(head.parent) then
+    orphan = orphan or id
+  end
+  staged[id] = index
+  return true
+end
+
+local fresh = {}
+
+-- Takes back what a group with a conflict has staged.
+local function withhold(first, last)
+  for index = first, last do
+    if staged[ids[index]] == index then
+      staged[ids[index]] = nil
+    end
+    local field = heads[index].field
+    if field and staged_fields[field] == index then
+      staged_fields[field] = nil
+    end
+    if not found[index] or found[index][1] ~= 'conflict' then
+      found[index] = { 'withheld', ids[index], 'waiting' }
     end
   end
 end
 
-local accepted = {}
-
-local function stage(own)
-  for _, entry in ipairs(own.order) do
-    staged.ids[entry.id] = entry
-    if entry.field then
-      staged.fields[entry.field] = entry
+local function judge_group(first, last)
+  local accepted = #fresh
+  local conflict = false
+  for index = first, last do
+    if judge(index) then
+      fresh[#fresh + 1] = index
     end
-    accepted[#accepted + 1] = entry
-  end
-end
-
-local function judge_group(group)
-  local own, answers, conflict = { ids = {}, fields = {}, order = {} }, {}, false
-  for index, entry in ipairs(group) do
-    answers[index] = judge(entry, own)
-    conflict = conflict or answers[index][1] == 'conflict'
+    conflict = conflict or (found[index] ~= nil and found[index][1] == 'conflict')
   end
   if conflict then
-    withhold(group, answers)
-  else
-    stage(own)
+    for position = #fresh, accepted + 1, -1 do
+      fresh[position] = nil
+    end
+    withhold(first, last)
   end
-  return answers
 end
 
-local parents = {}
-
-local function write(entry)
-  local progress = entry.progress
-  progress.sequence = next_sequence()
-  if progress.parent then
-    local parent = parent_of(entry, staged)
-    open_child(entry.id, progress, parent)
-    parents[progress.parent] = parent
+local function judge_all()
+  local first, sizes = 1, ARGV[2]
+  for group = 1, sizes == '' and total or #sizes / 2 do
+    local size = sizes == '' and 1 or struct.unpack('>I2', sizes, 2 * group - 1)
+    judge_group(first, first + size - 1)
+    first = first + size
   end
-  know_tenant(progress.tenant)
-  redis.call('HSET', root .. ':m', entry.id, entry.frame)
-  enter_waiting(entry.id, progress)
-  write_progress(entry.id, progress)
-  if entry.field then
-    take_dedupe(entry.id, entry.field, entry.digest)
-  end
-  return progress.due_at <= now
 end
 
-if (#ARGV - 1) % FIELDS ~= 0 then
-  return redis.error_reply('REDRIVE append takes five arguments for each entry')
-end
-
-local receipts = {}
-for _, group in ipairs(read_groups()) do
-  for _, answer in ipairs(judge_group(group)) do
-    for _, part in ipairs(answer) do
-      receipts[#receipts + 1] = part
+local function load_fresh_lanes()
+  local tenants, seen = {}, {}
+  for _, index in ipairs(fresh) do
+    local tenant = heads[index].tenant
+    if not seen[tenant] then
+      seen[tenant] = true
+      tenants[#tenants + 1] = tenant
     end
   end
+  load_lanes(tenants)
 end
 
+-- Returns whether one of them is due.
+local function write_fresh()
+  local frames, keys, due = {}, {}, false
+  load_fresh_lanes()
+  for position, index in ipairs(fresh) do
+    local id, head = ids[index], heads[index]
+    frames[2 * position - 1], frames[2 * position] = id, frame_of(index)
+    if head.field then
+      keys[#keys + 1], keys[#keys + 2] = head.field, digest_of(index) .. id
+    end
+    if head.parent then
+      open_child(id, head.parent)
+    end
+    arrive(touch(head.tenant), head.track, id, head.parent and CHILD or 0, head.due_at, head.expires_at, head.size)
+    due = due or head.due_at <= now
+  end
+  call_all('HSET', root .. ':messages', frames)
+  call_all('HSET', root .. ':keys', keys)
+  return due
+end
+
+local function answers()
+  local rows = {}
+  for index = 1, total do
+    if found[index] then
+      rows[#rows + 1] = index - 1
+      for _, part in ipairs(found[index]) do
+        rows[#rows + 1] = part
+      end
+    end
+  end
+  return rows
+end
+
+if total ~= math.floor(total) then
+  return redis.error_reply('REDRIVE append takes three arguments for each entry')
+end
+judge_all()
 if orphan then
   return { {}, orphan }
 end
-
-local due = false
-for _, entry in ipairs(accepted) do
-  due = write(entry) or due
+if #fresh > 0 then
+  local due = write_fresh()
+  save_lanes()
+  if due then
+    hint()
+  end
 end
-for id, parent in pairs(parents) do
-  write_progress(id, parent)
-end
-place_touched()
-if due then
-  hint()
-end
-return { receipts }
+return { answers() }

@@ -1,6 +1,6 @@
 #!lua
--- bury: take in dead letters from elsewhere, as they are; known ids are skipped (P28).
--- Composed after: queue, placement, messages, families, history
+-- bury: take in dead letters from elsewhere, as they are; known ids are skipped (P28), except archived ones.
+-- Composed after: queue, lane_record, placement, frames, elements, items, keys, families, history, endings, states
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew
@@ -22,13 +22,11 @@ local function read_list(index, width)
 end
 
 local function read_letter(index)
-  local letter = {
-    id = ARGV[index], digest = ARGV[index + 1], frame = ARGV[index + 2],
-    progress = unpack_progress(ARGV[index + 3]),
-  }
-  if not letter.progress or not letter.progress.died_at then
-    error('a letter has no progress or has not died')
+  local item = make_item(ARGV[index], ARGV[index + 2], ARGV[index + 3])
+  if not item or not item.head or item.died_at == 0 then
+    error('a letter has no frame or progress that can be read, or has not died')
   end
+  local letter = { item = item, digest = ARGV[index + 1] }
   letter.failures, index = read_list(index + 4, 3)
   letter.redrives, index = read_list(index, 1)
   return letter, index
@@ -43,47 +41,50 @@ local function read_letters()
 end
 
 -- A key that another message holds stays with it.
-local function claim_dedupe(letter)
-  local progress = letter.progress
-  if progress.dedupe then
-    local field = dedupe_field(progress.tenant, progress.dedupe)
-    if not dedupe_holder(field) then
-      take_dedupe(letter.id, field, letter.digest)
-    end
+local function take_key(item, digest)
+  if item.field and not find_keys({ item.field })[1] then
+    redis.call('HSET', root .. ':keys', item.field, digest .. item.id)
   end
 end
 
 local function bury(letter)
-  local id, progress = letter.id, letter.progress
-  progress.sequence = next_sequence()
-  if progress.parent then
-    local parent = read_progress(progress.parent)
-    open_child(id, progress, parent)
-    write_progress(progress.parent, parent)
+  local item = letter.item
+  redis.call('HDEL', root .. ':finished', item.id)
+  redis.call('ZREM', root .. ':finished_order', item.id)
+  if item.parent then
+    open_child(item.id, item.parent)
   end
-  know_tenant(progress.tenant)
-  redis.call('HSET', root .. ':m', id, letter.frame)
   for _, failure in ipairs(letter.failures) do
-    record_failure(id, failure[1], failure[2], failure[3])
+    record_failure(item.id, failure[1], failure[2], failure[3])
   end
   for _, redriven in ipairs(letter.redrives) do
-    redis.call('RPUSH', root .. ':r:' .. id, redriven[1])
+    append_record(':redrives', item.id, redriven[1])
   end
-  claim_dedupe(letter)
-  enter_dead(id, progress)
-  write_progress(id, progress)
+  take_key(item, letter.digest)
+  enter_dead(item)
+end
+
+-- An archived letter is known unless this is the death that was archived, or a later one.
+local function is_known(letter)
+  local id = letter.item.id
+  if not find_states({ id })[1] then
+    return false
+  end
+  local ending = redis.call('HGET', root .. ':finished', id)
+  local archived = ending and unpack_progress(id, select(2, open_ending(ending)))
+  return not archived or archived.move ~= 'archive' or archived.generation > letter.item.generation
 end
 
 -- The new ones in order, and the first of them that has no parent where it should have one.
 local function choose(letters)
   local known, chosen, orphan = {}, {}, nil
   for _, letter in ipairs(letters) do
-    if not known[letter.id] and redis.call('HEXISTS', root .. ':p', letter.id) == 0 then
-      local parent = letter.progress.parent
-      if parent and not known[parent] and not find_parent(parent) then
-        orphan = orphan or letter.id
+    local id, parent = letter.item.id, letter.item.parent
+    if not known[id] and not is_known(letter) then
+      if parent and not known[parent] and not can_have_children(parent) then
+        orphan = orphan or id
       end
-      known[letter.id] = true
+      known[id] = true
       chosen[#chosen + 1] = letter
     end
   end
@@ -97,7 +98,7 @@ end
 local buried = {}
 for _, letter in ipairs(letters) do
   bury(letter)
-  buried[#buried + 1] = letter.id
+  buried[#buried + 1] = letter.item.id
 end
-place_touched()
+save_lanes()
 return { buried }

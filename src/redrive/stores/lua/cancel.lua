@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- cancel: waiting to removed; the body goes, the dedupe key is freed.
--- Composed after: queue, placement, messages, families, history
+-- Composed after: queue, lane_record, placement, frames, elements, items, keys, families, history, endings
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew    ARGV 2  actor
@@ -9,11 +9,11 @@
 
 local moved = {}
 for _, id in ipairs(list_ids(3)) do
-  local progress = read_progress(id)
-  if progress and progress.state == 'waiting' then
-    cancel_waiting(id, progress, 'cancel', ARGV[2])
+  local item = read_waiting(id)
+  if item then
+    cancel_waiting(item, 'cancel', ARGV[2])
     moved[#moved + 1] = id
   end
 end
-place_touched()
+save_lanes()
 return moved

@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
 -- claim: hand out due messages, fairly over tenants (core.lanes.take_turns), attempt + 1, under a token.
--- Composed after: queue, placement, messages, leases
+-- Composed after: queue, lane_record, placement, frames, elements, items, leases, streams
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew           ARGV 2  token         ARGV 3  limit
 -- ARGV 4  lease in ms    ARGV 5  most bytes    ARGV 6  quantum
 -- ARGV 7  rate: hand-outs a period, 0 for no limit         ARGV 8  rate: period in ms
 -- ARGV 9  1: one suspect and nothing else, 0: no suspects
--- Returns { now, suspects wait (1 or 0), next_at or -1, batch as leases.held says }
+-- Returns { now, suspects wait (1 or 0), next_at or -1, batch as leases.answer_batch says }
 
 local WAKE = 200
 
@@ -15,8 +15,8 @@ local token, limit, lease_ms = ARGV[2], integer(3), integer(4)
 local most_bytes, quantum = integer(5), integer(6)
 local rate_count, rate_period_ms, alone = integer(7), integer(8), integer(9) == 1
 
-local taken, taken_bytes = 0, 0
-local full = false
+local ids, held, tried = {}, {}, {}
+local taken_bytes, full = 0, false
 
 -- core.limits.reserve: a period begins with its first hand-out.
 local function open_window()
@@ -28,119 +28,101 @@ local function open_window()
   return began_at, used
 end
 
-local window_began_at, window_used = open_window()
+local window_began_at, window_used = 0, 0
 if rate_count > 0 then
+  window_began_at, window_used = open_window()
   limit = math.min(limit, rate_count - window_used)
 end
 
 -- A child comes with its parent's body.
-local function size_of(progress)
-  return progress.size + (progress.shared or 0)
+local shared = {}
+
+local function shared_size(id)
+  local head = read_head(redis.call('HGET', root .. ':messages', id))
+  if not head or not head.parent then
+    return 0
+  end
+  if not shared[head.parent] then
+    local parent = read_head(find_frame(head.parent))
+    shared[head.parent] = parent and parent.size or 0
+  end
+  return shared[head.parent]
 end
 
-local function fits(progress)
-  return taken == 0 or taken_bytes + size_of(progress) <= most_bytes
-end
+local held_values = {}
 
-local function hand_out(id, progress, probe)
-  leave_waiting(id, progress)
-  progress.attempts, progress.charged, progress.lapse = progress.attempts + 1, true, nil
-  progress.probe = probe or nil
-  hold(id, progress, token, taken)
-  count(progress.tenant, 'in_flight', 1)
-  count(progress.tenant, 'served', 1)
-  taken, taken_bytes = taken + 1, taken_bytes + size_of(progress)
+-- The same for all messages of a lane's track that were never tried.
+local function held_value(lane, track, marks)
+  local values = held_values[lane]
+  if not values then
+    values = {}
+    held_values[lane] = values
+  end
+  local name = marks * 4 + track
+  if not values[name] then
+    local probe = lane.state == 'held' and PROBE or 0
+    values[name] = pack_held(bit.band(marks, TRIED + CHILD) + CHARGED + probe, track, lane.tenant, token)
+  end
+  return values[name]
 end
 
 -- Returns whether the message was handed out; if not, the claim is full.
-local function offer(member, tenant, track, probe)
-  local id = id_of(member)
-  local sequence = tonumber(string.sub(member, 1, SEQUENCE_DIGITS))
-  local progress = read_progress(id) or salvage_progress(id, tenant, track, sequence)
-  if taken >= limit or not fits(progress) then
+local function offer(lane, track, element)
+  local _, _, size, marks = struct.unpack(ELEMENT, element)
+  local id, number = id_of(element), #ids
+  if marks >= CHILD and bit.band(marks, CHILD) > 0 then
+    size = size + shared_size(id)
+  end
+  if number >= limit or (number > 0 and taken_bytes + size > most_bytes) then
     full = true
     return false
   end
-  hand_out(id, progress, probe)
+  local value = held_value(lane, track, marks)
+  ids[number + 1], held[2 * number + 1], held[2 * number + 2] = id, id, value
+  if marks > 0 and bit.band(marks, TRIED) > 0 then
+    tried[#tried + 1] = { id, lane, track }
+  end
+  taken_bytes = taken_bytes + size
   return true
 end
 
-local function read_due(tenant, most)
-  local due = {}
-  for index, track in ipairs(TRACKS) do
-    local key = lane_key(tenant) .. ':' .. track
-    due[index] = { next = 1, members = redis.call('ZRANGE', key, '-inf', now, 'BYSCORE', 'LIMIT', 0, most) }
-  end
-  return due
-end
-
--- The track after the last one that has due work, so that none starves another.
-local function pick_track(due, last)
-  for step = 1, #TRACKS do
-    local index = (last + step - 1) % #TRACKS + 1
-    if due[index].members[due[index].next] then
-      return index
+local function count_taken(lane, number)
+  count(lane, 'waiting', -number)
+  count(lane, 'in_flight', number)
+  lane.served = lane.served + number
+  if lane.rate_count > 0 and number > 0 then
+    if not window_open(lane) then
+      lane.window_began_at, lane.window_used = now, 0
     end
+    lane.window_used = lane.window_used + number
   end
-  return nil
 end
 
-local function read_turn(tenant)
-  local lane, switches = redis.call('HMGET', lane_key(tenant), 'weight', 'consecutive', 'last_track'),
-    read_switches(tenant)
-  local turn = { consecutive = tonumber(lane[2] or 0), last_track = tonumber(lane[3] or 0) }
-  turn.quantum = quantum * tonumber(lane[1] or 1)
-  turn.most = math.max(0, turn.quantum - turn.consecutive)
-  turn.most = math.min(turn.most, room_of(switches) or turn.most)
-  turn.probe = switches.state == 'held'
-  return turn
-end
-
-local function serve_turn(tenant, turn)
-  local due = read_due(tenant, math.max(1, math.min(turn.most, limit - taken + 1)))
-  for _ = 1, turn.most do
-    local index = pick_track(due, turn.last_track)
-    if not index or not offer(due[index].members[due[index].next], tenant, TRACKS[index], turn.probe) then
+local function serve(turn)
+  local lane = turn.lane
+  while lane.consecutive < turn.quantum and turn.taken < turn.room do
+    local stream = pick_stream(turn)
+    if not stream then
+      turn.empty = true
       return
     end
-    due[index].next = due[index].next + 1
-    turn.consecutive, turn.last_track, turn.served = turn.consecutive + 1, index, true
+    if not offer(lane, stream.track, stream.head) then
+      return
+    end
+    advance(stream)
+    turn.taken, lane.consecutive, lane.last_track = turn.taken + 1, lane.consecutive + 1, stream.track
+    turn.served = true
   end
-end
-
--- core.lanes.Ring.serve: passing the mark begins a new round.
-local function round_of(number)
-  local ring = redis.call('HMGET', root, 'round', 'round_ends', 'next_turn')
-  local round = tonumber(ring[1] or 0)
-  if number >= tonumber(ring[2] or 0) then
-    round = round + 1
-    redis.call('HSET', root, 'round', round, 'round_ends', ring[3])
-  end
-  return round
-end
-
-local function end_turn(tenant, number, turn)
-  if turn.served then
-    redis.call('HSET', lane_key(tenant), 'last_served_at', now, 'last_round', round_of(number),
-      'last_track', turn.last_track)
-  end
-  if turn.consecutive >= turn.quantum then
-    turn.consecutive = 0
-    redis.call('ZADD', root .. ':ring', tail_turn(), tenant)
-  end
-  redis.call('HSET', lane_key(tenant), 'consecutive', turn.consecutive)
-  place_lane(tenant)
 end
 
 local function take_turns()
-  while not full and taken < limit do
-    local head = redis.call('ZRANGE', root .. ':ring', 0, 0, 'WITHSCORES')
-    if not head[1] then
+  while not full and #ids < limit do
+    local turn = next_turn(limit - #ids, quantum)
+    if not turn then
       return
     end
-    local turn = read_turn(head[1])
-    serve_turn(head[1], turn)
-    end_turn(head[1], tonumber(head[2]), turn)
+    serve(turn)
+    end_turn(turn, full)
   end
 end
 
@@ -149,41 +131,61 @@ local function take_suspect()
   if not tenant or limit < 1 then
     return
   end
-  local probe = read_switches(tenant).state == 'held'
-  offer(redis.call('ZRANGE', lane_key(tenant) .. ':' .. SUSPECT, 0, 0)[1], tenant, SUSPECT, probe)
-  redis.call('HSET', lane_key(tenant), 'last_served_at', now)
-  place_lane(tenant)
+  local lane = touch(tenant)
+  local key, list = ':suspect:' .. tenant, SUSPECT .. ':' .. tenant
+  local element = redis.call('ZRANGE', root .. key, 0, 0)[1]
+  local _, _, _, marks = struct.unpack(ELEMENT, element)
+  if room_of(lane) > 0 and offer(lane, 1, element) then
+    withdraw_later(key, list, element, marks)
+    count(lane, 'suspects', -1)
+    count_taken(lane, 1)
+    lane.last_served_at = now
+  end
+end
+
+local function charge(id, lane, track, packed)
+  local item = packed and unpack_progress(id, packed)
+  if not item then
+    item = salvage_item(id, nil, lane.tenant, track, alone)
+  end
+  item.state, item.attempts = 'claimed', item.attempts + 1
+  return pack_progress(item)
+end
+
+local function charge_tried()
+  local tried_ids, records = {}, {}
+  for index, one in ipairs(tried) do
+    tried_ids[index] = one[1]
+  end
+  for index, packed in ipairs(get_all(root .. ':progress', tried_ids)) do
+    records[2 * index - 1] = tried_ids[index]
+    records[2 * index] = charge(tried_ids[index], tried[index][2], tried[index][3], packed)
+  end
+  call_all('HSET', root .. ':progress', records)
 end
 
 local function wake_timers()
-  local due = redis.call('ZRANGE', root .. ':timer', '-inf', now, 'BYSCORE', 'LIMIT', 0, WAKE)
-  for _, tenant in ipairs(due) do
-    place_lane(tenant)
+  for _, tenant in ipairs(redis.call('ZRANGE', root .. ':timer', '-inf', now, 'BYSCORE', 'LIMIT', 0, WAKE)) do
+    place_lane(touch(tenant))
   end
-end
-
-local function earliest(first, second)
-  return first and second and math.min(first, second) or first or second
-end
-
-local function head_score(key, minimum)
-  local head = redis.call('ZRANGE', key, minimum, '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')
-  return tonumber(head[2])
+  write_noted()
 end
 
 local function find_next_at()
-  local ring_at = redis.call('EXISTS', root .. ':ring') == 1 and now or nil
-  local timer_at = head_score(root .. ':timer', '-inf')
-  local next_at = earliest(earliest(ring_at, timer_at), head_score(root .. ':suspects', '(' .. now))
-  if next_at and rate_count > 0 and window_used >= rate_count then
-    return math.max(next_at, window_began_at + rate_period_ms)
+  local next_at = redis.call('EXISTS', root .. ':ring') == 1 and now or math.huge
+  local suspects = redis.call('ZRANGE', root .. ':suspects', '(' .. now, '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')
+  next_at = math.min(next_at, head_score(':timer') or math.huge, tonumber(suspects[2] or math.huge))
+  if next_at == math.huge then
+    return -1
   end
-  return next_at or -1
+  local used_up = rate_count > 0 and window_used >= rate_count
+  return used_up and math.max(next_at, window_began_at + rate_period_ms) or next_at
 end
 
-local function write_lease()
-  redis.call('ZADD', root .. ':leases', now + lease_ms, token)
-  window_used = window_used + taken
+local function write_batch()
+  charge_tried()
+  write_lease(token, now + lease_ms, ids, held)
+  window_used = window_used + #ids
   if rate_count > 0 then
     redis.call('HSET', root, 'window_began_at', window_began_at, 'window_used', window_used)
   end
@@ -193,7 +195,7 @@ end
 local function pass_hint_on()
   if redis.call('EXISTS', root .. ':ring') == 0 then
     redis.call('DEL', root .. ':hint')
-  elseif taken > 0 and (rate_count == 0 or window_used < rate_count) then
+  elseif #ids > 0 and (rate_count == 0 or window_used < rate_count) then
     hint()
   end
 end
@@ -204,17 +206,24 @@ local function hand_out_batch()
     take_suspect()
   else
     take_turns()
+    close_streams(count_taken)
   end
-  if taken > 0 then
-    write_lease()
+  if #ids > 0 then
+    write_batch()
   end
+  save_lanes()
   pass_hint_on()
 end
 
 local paused = (redis.call('HGET', root, 'state') or 'running') ~= 'running'
-local repeated = redis.call('EXISTS', lease_key(token)) == 1
-if not repeated and not paused then
+local values = {}
+if redis.call('EXISTS', lease_key(token)) == 1 then
+  ids, values = list_held(token)
+elseif not paused then
   hand_out_batch()
+  for index = 1, #ids do
+    values[index] = held[2 * index]
+  end
 end
 local suspects = redis.call('ZCOUNT', root .. ':suspects', '-inf', now) > 0 and not paused
-return { now, suspects and 1 or 0, paused and -1 or find_next_at(), held(token, repeated) }
+return { now, suspects and 1 or 0, paused and -1 or find_next_at(), answer_batch(token, ids, values) }

@@ -1,44 +1,59 @@
 #!lua flags=allow-oom
--- cleanup: remove a page of finished records and ended dedupe keys; never a dead or discarded letter, nor a
--- parent with open children.
--- Composed after: queue, placement, messages, families, history
+-- cleanup: remove a page of finished records, of what people discarded or replaced, and of ended dedupe keys; never a
+-- dead letter, nor a parent with open children.
+-- Composed after: queue, lane_record, placement, frames, elements, items, keys, families, history, endings
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew
 -- ARGV 2  finished before this instant
 -- ARGV 3  how many of the latest to keep at most, -1 for any number
 -- ARGV 4  limit
+-- ARGV 5  discarded or replaced before this instant
 -- Returns how many went
 
-local before_at, keep, limit = integer(2), integer(3), integer(4)
+local before_at, keep, limit, discarded_before_at = integer(2), integer(3), integer(4), integer(5)
 local removed = 0
 
-local function forget_all(ids)
-  for _, id in ipairs(ids) do
-    forget(id, read_progress(id))
-    removed = removed + 1
+local function forget_page(most, ended_before_at)
+  if most > 0 then
+    local ids = take_oldest(most, ended_before_at)
+    forget_finished(ids)
+    removed = removed + #ids
   end
 end
 
 local function forget_old()
-  local finished = root .. ':finished'
-  forget_all(redis.call('ZRANGE', finished, '-inf', '(' .. before_at, 'BYSCORE', 'LIMIT', 0, limit))
-  local surplus = keep >= 0 and redis.call('ZCARD', finished) - keep or 0
-  local page = math.min(surplus, limit - removed)
-  if page > 0 then
-    forget_all(redis.call('ZRANGE', finished, 0, page - 1))
+  forget_page(limit, before_at)
+  if keep >= 0 then
+    forget_page(math.min(count_finished() - keep, limit - removed), math.huge)
   end
 end
 
+-- One with open children comes back to :discarded with the end of the last of them.
+local function forget_discarded(id)
+  local head = read_head(find_frame(id))
+  redis.call('ZREM', root .. ':discarded', id)
+  if has_children(id) then
+    return
+  end
+  forget_finished({ id })
+  close_child(head and head.parent)
+  removed = removed + 1
+end
+
 local function free_ended()
-  local ended = root .. ':dedupe_ended'
-  for _, field in ipairs(redis.call('ZRANGE', ended, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit - removed)) do
-    redis.call('HDEL', root .. ':dedupe', field)
-    redis.call('ZREM', ended, field)
-    removed = removed + 1
+  for _, ends in ipairs(redis.call('ZRANGE', root .. ':key_ends', '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)) do
+    removed = removed + redis.call('HLEN', root .. ':keys:' .. ends)
+    redis.call('UNLINK', root .. ':keys:' .. ends)
+    redis.call('ZREM', root .. ':key_ends', ends)
   end
 end
 
 forget_old()
+local discarded = redis.call('ZRANGE', root .. ':discarded', '-inf', '(' .. discarded_before_at, 'BYSCORE', 'LIMIT', 0,
+  limit - removed)
+for _, id in ipairs(discarded) do
+  forget_discarded(id)
+end
 free_ended()
 return removed

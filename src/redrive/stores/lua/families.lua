@@ -1,22 +1,30 @@
--- families.lua: parents and children. Composed after messages.lua.
+-- families.lua: parents and children. Composed after items.lua.
 --
--- A parent's progress counts its open `children`; while there are any, its body and its record stay. A child's
--- progress names its `parent`, and `shared` is the size of the parent's body. Only scripts use the two numbers.
+-- :children counts the open children of a parent; while there are any, its body and its record stay.
 
--- The progress of a parent that can have children, nil when it is not here or has lost its body.
-local function find_parent(id)
-  local parent = read_progress(id)
-  return parent and has_body(parent) and parent or nil
+local function has_children(id)
+  return redis.call('HEXISTS', root .. ':children', id) == 1
 end
 
--- The caller writes both.
-local function open_child(id, progress, parent)
-  parent.children, progress.shared = (parent.children or 0) + 1, parent.size
-  redis.call('ZADD', root .. ':family:' .. progress.parent, progress.sequence, id)
-end
-
-local function forget_child(id, progress)
-  if progress and progress.parent then
-    redis.call('ZREM', root .. ':family:' .. progress.parent, id)
+-- Returns how many are open now.
+local function count_child(parent, by)
+  local open = redis.call('HINCRBY', root .. ':children', parent, by)
+  if open <= 0 then
+    redis.call('HDEL', root .. ':children', parent)
   end
+  return math.max(0, open)
+end
+
+-- Whether a message can have children: it is here and has its body.
+local function can_have_children(id)
+  if redis.call('HEXISTS', root .. ':messages', id) == 1 or redis.call('HEXISTS', root .. ':letters', id) == 1 then
+    return true
+  end
+  return has_children(id) or redis.call('ZSCORE', root .. ':discarded', id) ~= false
+end
+
+-- A child that comes back from an archive keeps its place.
+local function open_child(id, parent)
+  count_child(parent, 1)
+  redis.call('ZADD', root .. ':family:' .. parent, 'NX', redis.call('HINCRBY', root, 'sequence', 1), id)
 end

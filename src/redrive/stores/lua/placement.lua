@@ -1,62 +1,57 @@
--- placement.lua: where a lane stands (core.lanes.place), and its counters. Composed after queue.lua.
+-- placement.lua: where a lane stands (core.lanes.place), and the ring. Composed after lane_record.lua.
 --
--- Verbs note what changed with `count` and end with `place_touched`: each touched lane is then moved
--- once to the ring, the timer or neither, in the order in which the lanes were first touched.
+-- A verb changes lanes that it has touched and ends with `save_lanes`: each is then moved once to the ring, the
+-- timer or neither, in the order in which the lanes were first touched.
 
-local TRACKS = { 'main', 'bulk', 'redrive' }
-local SUSPECT = 'suspect'
+local ring = nil
 
-local function lane_key(tenant)
-  return root .. ':lane:' .. tenant
-end
-
-local touched = {}
-local touched_order = {}
-
-local function touch(tenant)
-  if not touched[tenant] then
-    touched[tenant] = {}
-    touched_order[#touched_order + 1] = tenant
+local function read_ring()
+  if not ring then
+    local found = redis.call('HMGET', root, 'next_turn', 'round', 'round_ends')
+    ring = {
+      next_turn = tonumber(found[1] or 1), round = tonumber(found[2] or 0), round_ends = tonumber(found[3] or 0),
+    }
   end
-  return touched[tenant]
+  return ring
 end
 
-local function count(tenant, counter, by)
-  local counters = touch(tenant)
-  counters[counter] = (counters[counter] or 0) + by
-end
-
-local function current_round()
-  return tonumber(redis.call('HGET', root, 'round') or 0)
-end
-
-local function write_counter(tenant, counter, by)
-  redis.call('HINCRBY', root, counter, by)
-  local value = redis.call('HINCRBY', lane_key(tenant), counter, by)
-  -- A lane that had nothing waiting begins to count the rounds it waits.
-  if counter == 'waiting' and value == by then
-    redis.call('HSET', lane_key(tenant), 'last_round', current_round())
+local function write_ring()
+  if ring and ring.changed then
+    redis.call('HSET', root, 'next_turn', ring.next_turn, 'round', ring.round, 'round_ends', ring.round_ends)
   end
 end
 
-local function write_counters(tenant)
-  local counters = touched[tenant] or {}
-  touched[tenant] = touched[tenant] and {}
-  for counter, by in pairs(counters) do
-    if by ~= 0 then
-      write_counter(tenant, counter, by)
-    end
+local function tail_turn()
+  read_ring().changed = true
+  ring.next_turn = ring.next_turn + 1
+  return ring.next_turn - 1
+end
+
+-- core.lanes.Ring.serve: passing the mark begins a new round.
+local function round_of(number)
+  if number >= read_ring().round_ends then
+    ring.round, ring.round_ends, ring.changed = ring.round + 1, ring.next_turn, true
   end
+  return ring.round
 end
 
-local function head_due_at(tenant, track)
-  return tonumber(redis.call('ZRANGE', lane_key(tenant) .. ':' .. track, 0, 0, 'WITHSCORES')[2])
+local function later_key(track, tenant)
+  return ':later:' .. TRACKS[track] .. ':' .. tenant
 end
 
-local function next_due_at(tenant)
+local function head_score(key)
+  return tonumber(redis.call('ZRANGE', root .. key, 0, 0, 'WITHSCORES')[2])
+end
+
+-- What is in a ready list is due.
+local function next_due_at(lane)
+  local ready, later = lane.ready, lane.later
+  if ready[1] > 0 or ready[2] > 0 or ready[3] > 0 then
+    return 0
+  end
   local earliest = nil
-  for _, track in ipairs(TRACKS) do
-    local due_at = head_due_at(tenant, track)
+  for track = 1, #TRACKS do
+    local due_at = later[track] > 0 and head_score(later_key(track, lane.tenant))
     if due_at and (not earliest or due_at < earliest) then
       earliest = due_at
     end
@@ -64,95 +59,117 @@ local function next_due_at(tenant)
   return earliest
 end
 
-local function tail_turn()
-  return redis.call('HINCRBY', root, 'next_turn', 1) - 1
+-- core.limits.reserve: a period begins with its first hand-out.
+local function window_open(lane)
+  return now < lane.window_began_at + lane.rate_period_ms and now >= lane.window_began_at
 end
 
-local function join_ring(tenant)
-  redis.call('ZADD', root .. ':ring', tail_turn(), tenant)
-  redis.call('HSET', lane_key(tenant), 'consecutive', 0, 'last_round', current_round())
-end
-
-local function read_switches(tenant)
-  local lane = redis.call('HMGET', lane_key(tenant), 'state', 'cap', 'in_flight', 'probe_at')
-  return {
-    state = lane[1] or 'running', cap = tonumber(lane[2]),
-    in_flight = tonumber(lane[3] or 0), probe_at = tonumber(lane[4]),
-  }
-end
-
--- core.lanes.effective_cap: nil is no limit.
-local function room_of(lane)
-  local cap = lane.cap
-  if lane.state == 'held' then
-    cap = 1
+-- core.limits.free_at
+local function free_at(lane)
+  if lane.rate_count > 0 and lane.window_used >= lane.rate_count then
+    return lane.window_began_at + lane.rate_period_ms
   end
-  return cap and cap - lane.in_flight
+  return 0
 end
 
--- core.lanes.next_run_at, and nil when the lane has no room.
+-- How many more may be handed out now: core.lanes.effective_cap, and what its rate has left.
+local function room_of(lane)
+  local room = math.huge
+  if lane.state == 'held' then
+    room = 1 - lane.in_flight
+  elseif lane.cap >= 0 then
+    room = lane.cap - lane.in_flight
+  end
+  if lane.rate_count > 0 then
+    room = math.min(room, lane.rate_count - (window_open(lane) and lane.window_used or 0))
+  end
+  return room
+end
+
+-- core.lanes.next_run_at, and nil when the lane is at its cap.
 local function next_run_at(lane, due_at)
-  local room = room_of(lane)
-  if not due_at or lane.state == 'paused' or (room and room < 1) then
+  local cap = lane.state == 'held' and 1 or lane.cap
+  if not due_at or lane.state == 'paused' or (cap >= 0 and lane.in_flight >= cap) then
     return nil
   end
   if lane.state == 'held' then
-    return lane.probe_at and math.max(due_at, lane.probe_at)
+    return lane.probe_at > 0 and math.max(due_at, lane.probe_at, free_at(lane)) or nil
   end
-  return due_at
+  return lane.rate_count > 0 and math.max(due_at, free_at(lane)) or due_at
+end
+
+local function leave_timer(lane)
+  if lane.timer_at > 0 then
+    note_leaving(':timer', lane.tenant)
+    lane.timer_at = 0
+  end
 end
 
 -- Returns whether the lane has newly joined the ring.
-local function stand(tenant, due_at)
-  local ring, timer = root .. ':ring', root .. ':timer'
-  if due_at and due_at <= now then
-    redis.call('ZREM', timer, tenant)
-    if redis.call('ZSCORE', ring, tenant) then
-      return false
-    end
-    join_ring(tenant)
-    return true
+local function stand_in_ring(lane)
+  local joined = lane.turn == 0
+  if joined then
+    lane.turn, lane.consecutive, lane.last_round = tail_turn(), 0, ring.round
   end
-  redis.call('ZREM', ring, tenant)
-  if due_at then
-    redis.call('ZADD', timer, due_at, tenant)
-  else
-    redis.call('ZREM', timer, tenant)
+  if lane.turn ~= lane.ring_turn then
+    note_entering(':ring', lane.turn, lane.tenant)
+    lane.ring_turn = lane.turn
   end
-  return false
+  leave_timer(lane)
+  return joined
 end
 
--- Returns whether the lane now has a due suspect that it had not before.
-local function stand_suspects(tenant, due_at)
-  local suspects = root .. ':suspects'
-  if due_at then
-    return redis.call('ZADD', suspects, due_at, tenant) == 1 and due_at <= now
+local function stand_on_timer(lane, run_at)
+  if lane.ring_turn > 0 then
+    note_leaving(':ring', lane.tenant)
   end
-  redis.call('ZREM', suspects, tenant)
-  return false
+  lane.turn, lane.ring_turn = 0, 0
+  if not run_at then
+    leave_timer(lane)
+  elseif lane.timer_at ~= run_at then
+    note_entering(':timer', run_at, lane.tenant)
+    lane.timer_at = run_at
+  end
 end
 
--- Suspects of a held lane wait, unless it has nothing else to probe with.
-local function next_suspect_at(tenant, lane, due_at)
-  if lane.state == 'held' and due_at then
-    return nil
+-- Suspects of a held lane wait, unless it has nothing else to probe with. Returns whether a due one is new.
+local function stand_suspects(lane, due_at)
+  local run_at = nil
+  if lane.suspects > 0 and not (lane.state == 'held' and due_at) then
+    run_at = next_run_at(lane, head_score(':suspect:' .. lane.tenant))
   end
-  return next_run_at(lane, head_due_at(tenant, SUSPECT))
+  local before_at = lane.suspect_at
+  if run_at and run_at ~= before_at then
+    note_entering(':suspects', run_at, lane.tenant)
+  elseif not run_at and before_at > 0 then
+    note_leaving(':suspects', lane.tenant)
+  end
+  lane.suspect_at = run_at or 0
+  return before_at == 0 and run_at ~= nil and run_at <= now
 end
 
 -- Returns whether there is news for a waiting worker.
-local function place_lane(tenant)
-  write_counters(tenant)
-  local lane, due_at = read_switches(tenant), next_due_at(tenant)
-  local joined = stand(tenant, next_run_at(lane, due_at))
-  return stand_suspects(tenant, next_suspect_at(tenant, lane, due_at)) or joined
+local function place_lane(lane)
+  local due_at, joined = next_due_at(lane), false
+  local run_at = next_run_at(lane, due_at)
+  if run_at and run_at <= now then
+    joined = stand_in_ring(lane)
+  else
+    stand_on_timer(lane, run_at)
+  end
+  return stand_suspects(lane, due_at) or joined
 end
 
-local function place_touched()
+-- Elements are written before, so that the heads are known. Returns whether there is news.
+local function save_lanes()
+  write_noted()
   local news = false
-  for _, tenant in ipairs(touched_order) do
-    news = place_lane(tenant) or news
+  for _, lane in ipairs(touched) do
+    news = place_lane(lane) or news
   end
+  write_lanes()
+  write_noted()
+  write_ring()
   if news then
     hint()
   end

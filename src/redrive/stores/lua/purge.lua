@@ -1,28 +1,42 @@
 #!lua flags=allow-oom
 -- purge: cancel a page of whatever waits in the queue, due or not.
--- Composed after: queue, placement, messages, families, history
+-- Composed after: queue, lane_record, placement, frames, elements, items, keys, families, history, endings
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew    ARGV 2  actor    ARGV 3  limit
 -- Returns how many were cancelled
+--
+-- What cannot be read is left for claim, which hands it out to be buried.
 
 local actor, limit = ARGV[2], integer(3)
 local purged = 0
 
--- An id without readable progress is left for claim, which hands it out to be buried.
-local function purge_from(key)
-  for _, id in ipairs(redis.call('ZRANGE', root .. key, 0, limit - purged - 1)) do
-    local progress = read_progress(id)
-    if progress then
-      cancel_waiting(id, progress, 'purge', actor)
+local function purge(ids)
+  for _, id in ipairs(ids) do
+    local item = purged < limit and read_waiting(id)
+    if item then
+      cancel_waiting(item, 'purge', actor)
       purged = purged + 1
     end
   end
 end
 
-purge_from(':untried')
-if purged < limit then
-  purge_from(':retried')
+local function purge_list(list)
+  local ids = {}
+  for index, element in ipairs(redis.call('LRANGE', root .. ':ready:' .. list, 0, limit - purged - 1)) do
+    ids[index] = id_of(element)
+  end
+  purge(ids)
 end
-place_touched()
+
+if limit < 1 then
+  return 0
+end
+for _, list in ipairs(redis.call('ZRANGE', root .. ':oldest', 0, limit - 1)) do
+  purge_list(list)
+end
+for _, key in ipairs({ ':scheduled', ':retrying' }) do
+  purge(redis.call('ZRANGE', root .. key, 0, limit - purged))
+end
+save_lanes()
 return purged

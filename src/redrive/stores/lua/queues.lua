@@ -1,30 +1,46 @@
-#!lua flags=no-writes
--- queues: one queue's state and counts (R24), from sorted sets and sums, never from messages.
--- Composed after: queue
+#!lua flags=allow-oom
+-- queues: one queue's state and counts (R24), from sums and from sorted sets of what is delayed, never from messages.
+-- Composed after: queue, lane_record, placement, frames, elements
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew
 -- Returns { state, pending, scheduled, retry scheduled, processing, published, dlq, suspects,
 --         oldest due_at or -1 }; nothing for a queue that never had a message or a setting
+--
+-- The oldest of the ready lists is looked for from the least that :oldest says, and what it says is put right on the
+-- way; after LOOKS lists it is taken at its word, which is then at most too old.
 
-local sums = redis.call('HMGET', root, 'state', 'in_flight', 'done', 'dead', 'suspects')
+local LOOKS = 500
 
 local function later(key)
   return redis.call('ZCOUNT', root .. key, '(' .. now, '+inf')
 end
 
-local function oldest(key)
-  return tonumber(redis.call('ZRANGE', root .. key, 0, 0, 'WITHSCORES')[2] or math.huge)
+local function oldest_ready()
+  for _ = 1, LOOKS do
+    local front = redis.call('ZRANGE', root .. ':oldest', 0, 0, 'WITHSCORES')
+    local head = front[1] and redis.call('LINDEX', root .. ':ready:' .. front[1], 0)
+    if not head then
+      return math.huge
+    end
+    local due_at = struct.unpack(ELEMENT, head)
+    if due_at <= tonumber(front[2]) then
+      return due_at
+    end
+    redis.call('ZADD', root .. ':oldest', due_at, front[1])
+  end
+  return head_score(':oldest')
 end
 
 if redis.call('EXISTS', root) == 0 then
   return {}
 end
-local scheduled, retry_scheduled = later(':untried'), later(':retried')
-local waiting = redis.call('ZCARD', root .. ':untried') + redis.call('ZCARD', root .. ':retried')
-local oldest_due_at = math.min(oldest(':untried'), oldest(':retried'))
+local sums = redis.call('HMGET', root, 'state', 'in_flight', 'done', 'dead', 'suspects', 'waiting')
+local scheduled, retry_scheduled, waiting = later(':scheduled'), later(':retrying'), tonumber(sums[6] or 0)
+local oldest_due_at = math.min(oldest_ready(), head_score(':scheduled') or math.huge,
+  head_score(':retrying') or math.huge)
 return {
   sums[1] or 'running', waiting - scheduled - retry_scheduled, scheduled, retry_scheduled,
   tonumber(sums[2] or 0), tonumber(sums[3] or 0), tonumber(sums[4] or 0), tonumber(sums[5] or 0),
-  waiting > 0 and oldest_due_at or -1,
+  oldest_due_at < math.huge and oldest_due_at or -1,
 }

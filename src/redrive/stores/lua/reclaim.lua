@@ -1,60 +1,133 @@
 #!lua flags=allow-oom
--- reclaim: take over expired leases (lapse lost) and waiting messages past their time to live (lapse
--- expired), under a new token. A live lease is never touched (P22).
--- Composed after: queue, placement, messages, leases
+-- reclaim: take over expired leases (lapse lost) and waiting messages past their time to live (lapse expired), under
+-- a new token. A live lease is never touched (P22).
+-- Composed after: queue, lane_record, placement, frames, elements, items, leases
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew    ARGV 2  token    ARGV 3  lease in ms    ARGV 4  limit
--- Returns the batch as leases.held says
+-- Returns the batch as leases.answer_batch says
 
 local token, lease_ms, limit = ARGV[2], integer(3), integer(4)
-local taken = 0
+local ids, held, values = {}, {}, {}
 
-local function take_over(id, progress, lapse)
-  progress.lapse, progress.probe = lapse, nil
-  hold(id, progress, token, taken)
-  taken = taken + 1
+local function take_over(id, marks, track, tenant)
+  local value = pack_held(marks, track, tenant, token)
+  ids[#ids + 1], values[#values + 1] = id, value
+  held[#held + 1], held[#held + 2] = id, value
 end
 
 -- What was reclaimed as expired never ran: whoever loses it again has crashed on nothing.
 local function take_lease(old)
-  for _, id in ipairs(redis.call('ZRANGE', lease_key(old), 0, limit - taken - 1)) do
-    let_go(id, old)
-    local progress = read_progress(id) or salvage_progress(id, 'unknown', 'main', next_sequence())
-    take_over(id, progress, progress.lapse == 'expired' and 'expired' or 'lost')
+  local old_ids, old_values = list_held(old)
+  local taken = math.min(#old_ids, limit - #ids)
+  for index = 1, taken do
+    local marks, track, tenant = read_held(old_values[index], old)
+    local kept = bit.band(marks, TRIED + CHILD + CHARGED)
+    take_over(old_ids[index], kept + (bit.band(marks, EXPIRED) > 0 and EXPIRED or LOST), track, tenant)
+  end
+  let_go(old, taken)
+end
+
+local function take_expired(lane, track, element)
+  local _, _, _, marks = struct.unpack(ELEMENT, element)
+  count(lane, 'waiting', -1)
+  count(lane, 'in_flight', 1)
+  take_over(id_of(element), bit.band(marks, TRIED + CHILD) + EXPIRED, track, lane.tenant)
+end
+
+local function track_of(name)
+  for track, known in ipairs(TRACKS) do
+    if known == name then
+      return track
+    end
+  end
+  return nil
+end
+
+-- The head of a ready list stands for the rest of it.
+local function take_list(list, lane, track)
+  while #ids < limit do
+    local element = redis.call('LINDEX', root .. ':ready:' .. list, 0)
+    if not element then
+      redis.call('ZREM', root .. ':expiry', list)
+      return
+    end
+    local _, expires_at, _, marks = struct.unpack(ELEMENT, element)
+    if expires_at > now then
+      redis.call('ZADD', root .. ':expiry', expires_at, list)
+      return
+    end
+    redis.call('LPOP', root .. ':ready:' .. list)
+    if bit.band(marks, MARKED) > 0 then
+      redis.call('ZREM', root .. ':expiry', place_of(list, element))
+    end
+    take_expired(lane, track, element)
+    shorten(lane, track, 1)
+    drop_gone(lane, track)
   end
 end
 
-local function take_expired(id)
-  local progress = read_progress(id)
-  if not progress then
-    redis.call('ZREM', root .. ':expiry', id)
-    return
+local function take_element(list, lane, track, element)
+  local _, _, _, marks = struct.unpack(ELEMENT, element)
+  redis.call('ZREM', root .. ':expiry', place_of(list, element))
+  if not track then
+    withdraw_later(':suspect:' .. lane.tenant, list, element, marks)
+    count(lane, 'suspects', -1)
+  elseif withdraw_later(later_key(track, lane.tenant), list, element, marks) then
+    lane.later[track] = lane.later[track] - 1
+  else
+    redis.call('SADD', root .. ':gone', place_of(list, element))
+    drop_gone(lane, track)
   end
-  leave_waiting(id, progress)
-  count(progress.tenant, 'in_flight', 1)
-  progress.charged = nil
-  take_over(id, progress, 'expired')
+  take_expired(lane, track or 1, element)
 end
 
+local function take_place(place)
+  local list, element = place, nil
+  local zero = string.find(place, '\0', 1, true)
+  if zero then
+    list, element = string.sub(place, 1, zero - 1), string.sub(place, zero + 1)
+  end
+  local name, tenant = string.match(list, '^(%a+):(.*)$')
+  local lane, track = touch(tenant), track_of(name)
+  if element then
+    take_element(list, lane, track, element)
+  else
+    take_list(list, lane, track)
+  end
+end
+
+-- An element that an earlier step of the same call has taken is gone from :expiry.
+local function take_places()
+  for _, place in ipairs(redis.call('ZRANGE', root .. ':expiry', '-inf', now, 'BYSCORE', 'LIMIT', 0, limit - #ids)) do
+    if #ids < limit and redis.call('ZSCORE', root .. ':expiry', place) then
+      take_place(place)
+    end
+  end
+end
+
+-- A list whose head is not so old makes room for the next place.
 local function sweep()
   for _, old in ipairs(redis.call('ZRANGE', root .. ':leases', '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)) do
-    if taken < limit then
+    if #ids < limit then
       take_lease(old)
     end
   end
-  local rest = limit - taken
-  for _, id in ipairs(redis.call('ZRANGE', root .. ':expiry', '-inf', now, 'BYSCORE', 'LIMIT', 0, rest)) do
-    take_expired(id)
+  while #ids < limit and redis.call('ZCOUNT', root .. ':expiry', '-inf', now) > 0 do
+    take_places()
+    write_noted()
   end
-  if taken > 0 then
-    redis.call('ZADD', root .. ':leases', now + lease_ms, token)
-    place_touched()
+  if #ids > 0 then
+    write_lease(token, now + lease_ms, ids, held)
+  end
+  if #touched > 0 then
+    save_lanes()
   end
 end
 
-local repeated = redis.call('EXISTS', lease_key(token)) == 1
-if not repeated then
+if redis.call('EXISTS', lease_key(token)) == 1 then
+  ids, values = list_held(token)
+else
   sweep()
 end
-return held(token, repeated)
+return answer_batch(token, ids, values)

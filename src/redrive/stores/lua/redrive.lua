@@ -1,38 +1,35 @@
 #!lua
--- redrive: dead to waiting, in place (P27, P29); ids that are not dead are skipped.
--- Composed after: queue, placement, messages
+-- redrive: dead to waiting, in place (P27, P29); what is not that death of that message is skipped.
+-- Composed after: queue, lane_record, placement, frames, elements, items, keys, families, history, endings
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew    ARGV 2  actor    ARGV 3  operation, empty for none
--- ARGV 4...  ids
+-- ARGV 4...  two for each letter: id, generation (-1 for whichever it has)
 -- Returns    the ids that moved
 
-local actor, operation = ARGV[2], ARGV[3] ~= '' and ARGV[3] or nil
+local REDRIVE = 3
 
-local function renew(progress)
-  progress.generation, progress.operation, progress.track = progress.generation + 1, operation, 'redrive'
-  progress.attempts, progress.crashes = 0, 0
-  progress.due_at, progress.expires_at = now, now + progress.ttl_ms
-  progress.reason, progress.fingerprint, progress.died_at = nil, nil, nil
+local actor, operation = ARGV[2], ARGV[3]
+
+local function renew(item)
+  item.generation, item.operation, item.track = item.generation + 1, operation, REDRIVE
+  item.attempts, item.crashes, item.judged = 0, 0, false
+  item.due_at, item.expires_at = now, now + item.ttl_ms
+  item.reason, item.fingerprint, item.died_at = '', '', 0
 end
 
-local function redrive(id, progress)
-  leave_dead(id, progress)
-  renew(progress)
-  enter_waiting(id, progress)
-  write_progress(id, progress)
-  redis.call('RPUSH', root .. ':r:' .. id, cmsgpack.pack({
-    at = now, generation = progress.generation, actor = actor, operation = operation, result = 'pending',
+local function redrive(item)
+  leave_dead(item)
+  renew(item)
+  redis.call('HSET', root .. ':messages', item.id, item.frame)
+  enter_waiting(item)
+  append_record(':redrives', item.id, cmsgpack.pack({
+    at = now, generation = item.generation, actor = actor, operation = operation ~= '' and operation or nil,
+    result = 'pending',
   }))
 end
 
-local moved = {}
-for _, id in ipairs(list_ids(4)) do
-  local progress = read_progress(id)
-  if progress and progress.state == 'dead' then
-    redrive(id, progress)
-    moved[#moved + 1] = id
-  end
-end
-place_touched()
+local moved = move_letters(list_letters(4), redrive)
+count_operation(operation, 'moved', #moved)
+save_lanes()
 return moved

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- run_now: make waiting messages due now; one that is due already keeps its place.
--- Composed after: queue, placement, messages
+-- Composed after: queue, lane_record, placement, frames, elements, items
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew
@@ -9,14 +9,15 @@
 
 local moved = {}
 for _, id in ipairs(list_ids(2)) do
-  local progress = read_progress(id)
-  if progress and progress.state == 'waiting' then
-    leave_waiting(id, progress)
-    progress.due_at = math.min(progress.due_at, now)
-    enter_waiting(id, progress)
-    write_progress(id, progress)
+  local item = read_waiting(id)
+  if item and item.due_at > now then
+    leave_waiting(item)
+    item.due_at = now
+    enter_waiting(item)
+  end
+  if item then
     moved[#moved + 1] = id
   end
 end
-place_touched()
+save_lanes()
 return moved

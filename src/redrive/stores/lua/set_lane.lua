@@ -1,27 +1,32 @@
 #!lua flags=allow-oom
--- set_lane: change a lane's state, weight or cap; what already waits is placed anew.
--- Composed after: queue, placement, messages, holds, lane_row
+-- set_lane: change a lane's state, weight, cap or rate; what already waits is placed anew.
+-- Composed after: queue, lane_record, placement, holds, lane_row
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew    ARGV 2  tenant    ARGV 3  state, empty to leave it; it ends a verdict's hold
 -- ARGV 4  weight, 0 to leave it     ARGV 5  cap, -1 to leave it, 0 to remove it
+-- ARGV 6  rate: hand-outs a period, -1 to leave it, 0 to remove it    ARGV 7  rate: period in ms
 -- Returns the row as lane_row says
 
 local tenant, state, weight, cap = ARGV[2], ARGV[3], integer(4), integer(5)
+local rate_count, rate_period_ms = integer(6), integer(7)
 
-know_tenant(tenant)
+if state ~= '' and not STATE_CODES[state] then
+  return redis.error_reply('REDRIVE state ' .. state .. ' is unknown')
+end
+local lane = touch(tenant)
 redis.call('HSETNX', root, 'state', 'running')
 if state ~= '' then
-  switch(tenant, state)
+  switch(lane, state)
 end
 if weight > 0 then
-  redis.call('HSET', lane_key(tenant), 'weight', weight)
+  lane.weight = weight
 end
-if cap > 0 then
-  redis.call('HSET', lane_key(tenant), 'cap', cap)
-elseif cap == 0 then
-  redis.call('HDEL', lane_key(tenant), 'cap')
+if cap >= 0 then
+  lane.cap = cap > 0 and cap or -1
 end
-touch(tenant)
-place_touched()
-return lane_row(tenant)
+if rate_count >= 0 then
+  lane.rate_count, lane.rate_period_ms = rate_count, rate_period_ms
+end
+save_lanes()
+return lane_row(lane)

@@ -1,75 +1,62 @@
 #!lua flags=allow-oom
 -- settle: apply verdicts, each guarded by its token (P13, P23); a stale one changes nothing.
--- Composed after: queue, placement, messages, holds, leases, families, history
+-- Composed after: queue, lane_record, placement, frames, elements, items, holds, leases, keys, families, history, endings, completion
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew
 -- ARGV 2     how long a dedupe key outlives its message, in ms
--- ARGV 3     1: keep a record of what is done, 0: keep none
--- ARGV 4...  nine for each settlement: id, token, verdict (complete, retry, release, bury, hold), due_at (of a
---            hold: probe_at), reason, fingerprint, packed failure, digest of its traceback, the traceback
---            (empty where there is none)
+-- ARGV 3     how many finished records are kept: 0 keeps none, -1 is any number
+-- ARGV 4     number of completions
+-- ARGV 5...  two for each completion: id, token; then nine for each other settlement: id, token, verdict (retry,
+--            release, bury, hold), due_at (of a hold: probe_at), reason, fingerprint, packed failure, digest of its
+--            traceback, the traceback (empty where there is none)
 -- Returns    the ids refused
 --
 -- Holds are applied last, so that a hold stands whatever else came with it.
 
-local FIELDS = 9
+local FIRST, FIELDS = 5, 9
 
-local dedupe_ms, keep = integer(2), integer(3) == 1
-
+local kept_ms, keep, completions = integer(2), integer(3), integer(4)
+local refused = {}
 local apply = {}
 
-function apply.complete(id, progress)
-  count(progress.tenant, 'done', 1)
-  end_hold(progress.tenant)
-  end_redrive(id, 'done')
-  end_dedupe(id, progress, dedupe_ms)
-  progress.state, progress.finished_at = 'done', now
-  if keep or has_body(progress) then
-    keep_finished(id, progress)
-  else
-    forget(id, progress)
+function apply.retry(item, settlement)
+  end_hold(item.tenant)
+  judge_redrive(item, 'failed')
+  item.due_at, item.crashes = settlement.due_at, 0
+  enter_waiting(item)
+end
+
+local function give_back(item, due_at)
+  item.due_at = due_at
+  if item.charged then
+    item.attempts = math.max(0, item.attempts - 1)
   end
-  close_child(progress)
+  enter_waiting(item)
 end
 
-function apply.retry(id, progress, settlement)
-  end_hold(progress.tenant)
-  progress.due_at, progress.crashes = settlement.due_at, 0
-  enter_waiting(id, progress)
-  write_progress(id, progress)
-end
-
-local function give_back(id, progress, due_at)
-  progress.due_at = due_at
-  if progress.charged then
-    progress.attempts = math.max(0, progress.attempts - 1)
-  end
-  enter_waiting(id, progress)
-  write_progress(id, progress)
-end
-
-function apply.release(id, progress, settlement)
+function apply.release(item, settlement)
   if settlement.failure ~= '' then
-    progress.crashes = progress.crashes + 1
+    item.crashes = item.crashes + 1
   end
-  give_back(id, progress, settlement.due_at)
+  give_back(item, settlement.due_at)
 end
 
-function apply.hold(id, progress, settlement)
-  give_back(id, progress, now)
-  hold_lane(progress.tenant, settlement.due_at, settlement.reason)
+function apply.hold(item, settlement)
+  give_back(item, now)
+  hold_lane(item.tenant, settlement.due_at, settlement.reason)
 end
 
 -- What was reclaimed and is buried has not been tried: it says nothing of the cause of a hold.
-function apply.bury(id, progress, settlement, lapse)
-  if not lapse then
-    end_hold(progress.tenant)
+function apply.bury(item, settlement)
+  if not item.lapsed then
+    end_hold(item.tenant)
   end
-  progress.reason, progress.fingerprint, progress.died_at = settlement.reason, settlement.fingerprint, now
-  enter_dead(id, progress)
-  end_redrive(id, 'dead')
-  write_progress(id, progress)
+  judge_redrive(item, 'failed')
+  item.reason, item.fingerprint, item.died_at = settlement.reason, settlement.fingerprint, now
+  redis.call('HDEL', root .. ':messages', item.id)
+  enter_dead(item)
+  end_redrive(item, 'dead')
 end
 
 local function read_settlement(index)
@@ -86,49 +73,44 @@ end
 
 local function read_settlements()
   local settlements = {}
-  for index = 4, #ARGV, FIELDS do
+  for index = FIRST + 2 * completions, #ARGV, FIELDS do
     settlements[#settlements + 1] = read_settlement(index)
   end
   return settlements
 end
 
--- Progress that is damaged but whose lease still holds it is settled as what its lease says it is.
-local function find_held(settlement)
-  if not redis.call('ZSCORE', lease_key(settlement.token), settlement.id) then
-    return nil
-  end
-  return read_progress(settlement.id) or salvage_progress(settlement.id, 'unknown', 'main', next_sequence())
-end
-
 local function settle(settlement)
-  local id, progress = settlement.id, find_held(settlement)
-  if not progress then
-    return false
+  local id, token = settlement.id, settlement.token
+  local marks, track, tenant = read_held(redis.call('HGET', root .. ':held', id), token)
+  if not marks then
+    refused[#refused + 1] = id
+    return
   end
-  let_go(id, settlement.token)
-  count(progress.tenant, 'in_flight', -1)
+  local item = held_item(id, marks, track, tenant)
+  redis.call('HDEL', root .. ':held', id)
+  let_go(token, 1)
+  count(touch(item.tenant), 'in_flight', -1)
   record_failure(id, settlement.failure, settlement.digest, settlement.trace)
-  local lapse = progress.lapse
-  progress.token, progress.lapse, progress.probe = nil, nil, nil
-  apply[settlement.verdict](id, progress, settlement, lapse)
-  return true
+  apply[settlement.verdict](item, settlement)
 end
 
-if (#ARGV - 3) % FIELDS ~= 0 then
-  return redis.error_reply('REDRIVE settle takes nine arguments for each settlement')
-end
-
-local settlements, refused = read_settlements(), {}
-
-local function settle_all(holds)
+local function settle_all(settlements, holds)
   for _, settlement in ipairs(settlements) do
-    if (settlement.verdict == 'hold') == holds and not settle(settlement) then
-      refused[#refused + 1] = settlement.id
+    if (settlement.verdict == 'hold') == holds then
+      settle(settlement)
     end
   end
 end
 
-settle_all(false)
-settle_all(true)
-place_touched()
+if completions < 0 or #ARGV < FIRST - 1 + 2 * completions or (#ARGV + 1 - FIRST - 2 * completions) % FIELDS ~= 0 then
+  return redis.error_reply('REDRIVE settle takes two arguments for each completion, nine for each other settlement')
+end
+
+local settlements = read_settlements()
+if completions > 0 then
+  complete_all(FIRST, completions, kept_ms, keep, refused)
+end
+settle_all(settlements, false)
+settle_all(settlements, true)
+save_lanes()
 return refused

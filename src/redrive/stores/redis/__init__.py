@@ -22,8 +22,10 @@ from redrive.stores.redis.client import Client, whole_call
 from redrive.stores.redis.durability import judge_all, refuse_unsafe
 from redrive.stores.redis.errors import mask_url
 from redrive.stores.redis.examination import examine_node
+from redrive.stores.redis.feed import RedisFeed
 from redrive.stores.redis.lanes import RedisLanes
 from redrive.stores.redis.ledger import RedisLedger
+from redrive.stores.redis.moves import RedisMoves
 from redrive.stores.redis.outbox import RedisOutbox
 from redrive.stores.redis.records import RedisJournal, RedisRecords
 from redrive.stores.redis.server import Facts, read_facts
@@ -34,7 +36,17 @@ from redrive.stores.redis.usage import measure
 __all__ = ["RedisStore"]
 
 
-class RedisStore(RedisOutbox, RedisSource, RedisUpkeep, RedisLedger, RedisLanes, RedisRecords, RedisJournal):
+class RedisStore(
+    RedisOutbox,
+    RedisSource,
+    RedisUpkeep,
+    RedisLedger,
+    RedisMoves,
+    RedisFeed,
+    RedisLanes,
+    RedisRecords,
+    RedisJournal,
+):
     """core.ports.Store on a Redis 7 server; `prefix` keeps environments apart."""
 
     def __init__(

@@ -25,7 +25,9 @@ from redrive.stores.redis.memory import Watermark
 from redrive.stores.redis.scripts import load_script
 from redrive.stores.redis.sending import Argument, Sender
 
-FORMAT = 2
+__all__ = ["FORMAT", "Argument", "Client", "whole_call"]
+
+FORMAT = 3
 HINT_GRACE_S = 5.0
 CLOCK_SET_MS = 5_000
 
@@ -133,7 +135,7 @@ class Client:
     async def run(self, verb: str, root: str, *arguments: Argument) -> Any:
         """Run a verb's script on the keys below `root`; a server that does not know it is told it (P44)."""
         script, accepts = load_script(verb), verb in _ACCEPTING
-        tail = (1, root, self.skew_ms, *arguments)
+        tail = (*self._keys(root), self.skew_ms, *arguments)
         with self._call():
             if accepts:
                 await self._watermark.check(await self.nodes.find(root))
@@ -141,6 +143,11 @@ class Client:
                 return await self._sender.send(root, "EVALSHA", script.sha, *tail, accepts=accepts)
             except NoScriptError:
                 return await self._sender.send(root, "EVAL", script.text, *tail, accepts=accepts)
+
+    def _keys(self, root: str) -> tuple[Argument, ...]:
+        """The key of a script. While its slot is moved key by key, a node that is named one more key, which
+        never exists, refuses the script as a whole: it would meet a part of its queue only."""
+        return (2, root, f"{root}:moving") if self.nodes.clustered else (1, root)
 
     async def command(self, *parts: Argument) -> Any:
         """Run a single command; its key, where it has one, is the second part."""
@@ -214,7 +221,10 @@ class Client:
                 f"than this one (format {FORMAT}): upgrade this one"
             )
         if found < FORMAT:
-            await self.command("SET", key, FORMAT)
+            raise StoreError(
+                f"the data under prefix {self.prefix!r} has format {found}, of a Redrive from before its "
+                f"release (this one has {FORMAT}): drain it with that one, then use another prefix"
+            )
 
 
 class Room(Protocol):

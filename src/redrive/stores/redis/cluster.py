@@ -2,7 +2,7 @@
 
 A cluster is found out from the server's greeting unless the address says which it is. The map of slots is
 read again when a node says MOVED, fails, or no longer takes writes; until then no call asks for it. Known
-weakness: while a slot is moved key by key, scripts on its queue fail; docs/redis.md says what to do.
+weakness: a queue rests while its slot is moved key by key.
 """
 
 from __future__ import annotations

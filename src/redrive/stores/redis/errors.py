@@ -15,7 +15,7 @@ from redis import exceptions
 
 from redrive.core.errors import StoreError, StoreFull, StoreUnavailable
 
-_PASSING: Mapping[str, str] = {
+PASSING: Mapping[str, str] = {
     "LOADING": "it is reading its data from disk and answers once that is done",
     "READONLY": "it is a replica: connect to the master, or wait until the failover is over",
     "MASTERDOWN": "it is a replica that has lost its master: connect to the master, or mend the replication",
@@ -26,7 +26,7 @@ _PASSING: Mapping[str, str] = {
     "BUSY": "another program's script blocks it: wait, or end it with SCRIPT KILL",
     "UNKILLABLE": "another program's script blocks it: wait for its end",
 }
-_EXPLAINED: Mapping[str, str] = {
+EXPLAINED: Mapping[str, str] = {
     "NOAUTH": "the server wants a login: write redis://user:password@host in the address",
     "WRONGPASS": "user or password is wrong, or the user is disabled: look at ACL LIST on the server",
     "NOPERM": "the user lacks a right: docs/redis.md lists what Redrive needs",
@@ -71,16 +71,16 @@ def translate(error: Exception, url: str) -> StoreError:
             f"{where} has no memory left for new messages ({text}); what was accepted still drains: "
             "wait, or raise maxmemory"
         )
-    if word in _PASSING:
-        return StoreUnavailable(f"{where} cannot do this now: {text}; {_PASSING[word]}")
+    if word in PASSING:
+        return StoreUnavailable(f"{where} cannot do this now: {text}; {PASSING[word]}")
     if _HALF_MOVED in text:
-        return StoreUnavailable(f"{where} has only a part of the queue; {_PASSING['TRYAGAIN']}")
+        return StoreUnavailable(f"{where} has only a part of the queue; {PASSING['TRYAGAIN']}")
     if isinstance(error, _REFUSED):
-        why = _EXPLAINED.get(word, "check user, password and rights")
+        why = EXPLAINED.get(word, "check user, password and rights")
         return StoreError(f"{where} refused the login or the command: {text}; {why}")
     if isinstance(error, _UNREACHABLE):
         return _unreachable(error, where, text)
-    why = _EXPLAINED.get(word, "is it a Redis 7 or later of our own?")
+    why = EXPLAINED.get(word, "is it a Redis 7 or later of our own?")
     return StoreError(f"{where} refused a command: {text}; {why}")
 
 

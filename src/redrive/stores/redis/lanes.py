@@ -6,9 +6,13 @@ from typing import Any
 
 from redrive.core.errors import ConfigurationError
 from redrive.core.lanes import Lane, LaneChange, LaneState
+from redrive.core.limits import Rate
 from redrive.core.message import check_queue, check_tenant
 from redrive.core.ports import PAGE, QueueCounts
 from redrive.stores.redis.client import Client, whole_call
+from redrive.stores.redis.source import to_ms
+
+_MOST = 1_000_000_000
 
 
 class RedisLanes:
@@ -44,6 +48,7 @@ class RedisLanes:
             change.state.value if change.state else "",
             0 if change.weight is None else change.weight,
             -1 if change.cap is None else change.cap,
+            *_rate_arguments(change),
         )
         return _read_lane(queue, row)
 
@@ -54,10 +59,16 @@ class RedisLanes:
 
 
 def _check_change(change: LaneChange) -> None:
-    if change.weight is not None and change.weight < 1:
-        raise ConfigurationError(f"a lane's weight is 1 or more, not {change.weight}")
-    if change.cap is not None and change.cap < 0:
-        raise ConfigurationError(f"a lane's cap is 1 or more, or 0 to remove it, not {change.cap}")
+    if change.weight is not None and not 1 <= change.weight <= _MOST:
+        raise ConfigurationError(f"a lane's weight is 1 to {_MOST}, not {change.weight}")
+    if change.cap is not None and not 0 <= change.cap <= _MOST:
+        raise ConfigurationError(f"a lane's cap is 1 to {_MOST}, or 0 to remove it, not {change.cap}")
+
+
+def _rate_arguments(change: LaneChange) -> tuple[int, int]:
+    if change.unlimited:
+        return 0, 0
+    return (-1, 0) if change.rate is None else (change.rate.count, to_ms(change.rate.period_s))
 
 
 def _read_counts(queue: str, row: list[Any]) -> QueueCounts:
@@ -82,6 +93,8 @@ def _read_lane(queue: str, row: list[Any]) -> Lane:
         state,
         weight,
         cap,
+        rate_count,
+        rate_period_ms,
         waiting,
         in_flight,
         dead,
@@ -99,15 +112,15 @@ def _read_lane(queue: str, row: list[Any]) -> Lane:
         LaneState(state.decode()),
         weight,
         cap if cap >= 0 else None,
-        None,
+        Rate(rate_count, rate_period_ms / 1000) if rate_count else None,
         waiting,
         in_flight,
         dead,
         done,
         served,
-        last_served_at if last_served_at >= 0 else None,
+        last_served_at or None,
         rounds,
         consecutive,
-        probe_at if probe_at >= 0 else None,
-        held_reason.decode() if probe_at >= 0 else None,
+        probe_at or None,
+        held_reason.decode() if probe_at else None,
     )

@@ -1,8 +1,8 @@
 """How full a server is: the watermark above which nothing new is accepted, so that work can drain (P38).
 
-The server's own limit refuses too, but only when the last byte is used. Memory is read at most once a second
-and node; between two readings more may be accepted than fits below the watermark. A server without a limit,
-or one that does not tell, has no watermark.
+The server's own limit refuses too, but only when the last byte is used. Memory is read about once a second,
+and sooner when the watermark could be reached before; what several processes add in that time may pass
+it a little. A server without a limit, or one that does not tell, has no watermark.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from redis.exceptions import NoPermissionError
 from redrive.core.errors import StoreFull
 from redrive.stores.redis.connections import Node
 
-_READ_AGAIN_S = 1.0
+_SELDOM_S = 1.0
+_OFTEN_S = 0.02
+_FASTEST_BYTES_S = 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +32,18 @@ class Memory:
     def is_above(self, share: float) -> bool:
         return self.limit_bytes > 0 and self.used_bytes > share * self.limit_bytes
 
+    def holds_s(self, share: float) -> float:
+        """For how long it says enough: less than the fastest submitters need to reach the watermark."""
+        if not self.limit_bytes or self.is_above(share):
+            return _SELDOM_S
+        room = share * self.limit_bytes - self.used_bytes
+        return min(_SELDOM_S, max(_OFTEN_S, room / _FASTEST_BYTES_S))
+
 
 @dataclass(slots=True)
 class _Reading:
     memory: Memory | None
-    read_s: float
+    until_s: float
 
 
 def read_memory(info: Mapping[str, Any]) -> Memory:
@@ -55,10 +64,11 @@ class Watermark:
         if self.share is None:
             return
         reading, now_s = self._readings.get(node.address), time.monotonic()
-        if reading is None or now_s - reading.read_s >= _READ_AGAIN_S:
+        if reading is None or now_s >= reading.until_s:
             known = None if reading is None else reading.memory
-            reading = self._readings[node.address] = _Reading(known, now_s)
+            reading = self._readings[node.address] = _Reading(known, now_s + _SELDOM_S)
             reading.memory = await _ask(node)
+            reading.until_s = now_s + (reading.memory.holds_s(self.share) if reading.memory else _SELDOM_S)
         memory = reading.memory
         if memory is not None and memory.is_above(self.share):
             raise StoreFull(

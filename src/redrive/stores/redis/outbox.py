@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from redrive.core.errors import InvalidMessage
 from redrive.core.lifecycle import State
 from redrive.core.message import Entry, Message
 from redrive.core.ports import APPEND_BYTES, APPEND_MESSAGES, Receipt, Status
 from redrive.stores.redis.client import Argument, Client, whole_call
-from redrive.stores.redis.packing import pack_entry
+from redrive.stores.redis.frames import digest_of, pack_frame
+from redrive.stores.redis.ids import pack_id, unpack_id
 
 
 class RedisOutbox:
@@ -23,16 +25,25 @@ class RedisOutbox:
         if not entries:
             return [[] for _ in groups]
         queue = _check_call(entries)
-        arguments: list[Argument] = []
-        for number, group in enumerate(groups):
-            for entry in group:
-                arguments += [number, *pack_entry(entry)]
+        arguments: list[Argument] = [_pack_sizes(groups)]
+        for entry in entries:
+            message = entry.message
+            raw_id = pack_id(message.id)
+            frame = pack_frame(raw_id, message, entry.due_at, entry.expires_at)
+            arguments += (raw_id, frame, digest_of(entry))
         await self._client.know_queue(queue)
         answers, *orphan = await self._client.run("append", self._client.queue_key(queue), *arguments)
         if orphan:
-            raise _refuse_orphan(groups, orphan[0].decode())
-        receipts = iter(_read_receipts(answers))
+            raise _refuse_orphan(groups, unpack_id(orphan[0]))
+        receipts = iter(_read_receipts(entries, answers))
         return [[next(receipts) for _ in group] for group in groups]
+
+
+def _pack_sizes(groups: Sequence[Sequence[Entry]]) -> bytes:
+    """Two bytes a group; empty when all are of one entry."""
+    if all(len(group) == 1 for group in groups):
+        return b""
+    return b"".join(len(group).to_bytes(2, "big") for group in groups)
 
 
 def _check_call(entries: Sequence[Entry]) -> str:
@@ -66,9 +77,9 @@ def no_parent(message: Message) -> str:
     )
 
 
-def _read_receipts(answers: list[bytes]) -> list[Receipt]:
-    rows = zip(answers[0::3], answers[1::3], answers[2::3], strict=True)
-    return [
-        Receipt(first.decode(), State(state.decode()), Status(status.decode()))
-        for status, first, state in rows
-    ]
+def _read_receipts(entries: Sequence[Entry], answers: list[Any]) -> list[Receipt]:
+    receipts = [Receipt(entry.message.id, State.WAITING, Status.ACCEPTED) for entry in entries]
+    for row in zip(answers[0::4], answers[1::4], answers[2::4], answers[3::4], strict=True):
+        number, status, first, state = row
+        receipts[number] = Receipt(unpack_id(first), State(state.decode()), Status(status.decode()))
+    return receipts

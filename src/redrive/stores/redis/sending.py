@@ -42,10 +42,8 @@ class Sender:
         for _ in range(_REDIRECTIONS):
             client: Any = node.blocking if blocking else node.commands
             try:
-                if asking:
-                    return (await run_together(client, ("ASKING",), parts))[-1]
-                if accepts and self._wait_replicas:
-                    return await self._send_and_wait(node, parts)
+                if asking or (accepts and self._wait_replicas):
+                    return await self._send_with_more(node, parts, blocking, asking, accepts)
                 return await client.execute_command(*parts)
             except AskError as redirection:
                 node = self._nodes.follow(redirection, node)
@@ -79,14 +77,19 @@ class Sender:
         for read in done:
             read.result()
 
-    async def _send_and_wait(self, node: Node, parts: tuple[Any, ...]) -> Any:
-        """The replicas confirm what this connection wrote, so both commands go through it."""
-        wanted = self._wait_replicas
-        answer, confirmed = await run_together(node.commands, parts, ("WAIT", wanted, REPLICAS_TIMEOUT_MS))
-        if confirmed < wanted:
+    async def _send_with_more(
+        self, node: Node, parts: tuple[Any, ...], blocking: bool, asking: bool, accepts: bool
+    ) -> Any:
+        """Leave to ask and the replicas' confirmation hold for the connection, so all goes through one."""
+        wanted = self._wait_replicas if accepts else 0
+        before = [("ASKING",)] if asking else []
+        after = [("WAIT", wanted, REPLICAS_TIMEOUT_MS)] if wanted else []
+        client = node.blocking if blocking else node.commands
+        answers = await run_together(client, *before, parts, *after)
+        if wanted and answers[-1] < wanted:
             raise StoreUnavailable(
-                f"{node.address} has stored this, but {confirmed} of {wanted} replicas have confirmed it: "
+                f"{node.address} has stored this, but {answers[-1]} of {wanted} replicas have confirmed it: "
                 "it may be lost when this server dies; repeat it with the same id or dedupe key, and look at "
                 "the replicas"
             )
-        return answer
+        return answers[len(before)]

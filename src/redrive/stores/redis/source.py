@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, assert_never
+from typing import assert_never
 
 from redrive.core.failure import REASON_LENGTH, clip
-from redrive.core.message import Delivery, Lease
+from redrive.core.message import Lease
 from redrive.core.ports import Claim, Claimed
 from redrive.core.settings import FinishedSettings
 from redrive.core.verdict import Bury, Complete, Hold, Release, RetryAt, Settlement
 from redrive.stores.redis.client import Argument, Client, whole_call
-from redrive.stores.redis.packing import pack_failure, unpack_body, unpack_delivery
+from redrive.stores.redis.deliveries import read_batch
+from redrive.stores.redis.ids import pack_id, unpack_id
+from redrive.stores.redis.packing import pack_failure
 
 
 class RedisSource:
@@ -47,16 +49,22 @@ class RedisSource:
 
     @whole_call
     async def settle(self, settlements: Sequence[Settlement]) -> AbstractSet[str]:
-        by_queue: defaultdict[str, list[Argument]] = defaultdict(list)
+        by_queue: defaultdict[str, _Settlements] = defaultdict(_Settlements)
         for settlement in settlements:
-            by_queue[settlement.delivery.message.queue] += _pack_settlement(settlement)
+            by_queue[settlement.delivery.message.queue].add(settlement)
         refused: set[str] = set()
-        for queue, arguments in by_queue.items():
-            dedupe_ms, keep = to_ms(self._finished.dedupe_s), int(self._finished.keep != 0)
+        keep = -1 if self._finished.keep is None else self._finished.keep
+        for queue, asked in by_queue.items():
             answer = await self._client.run(
-                "settle", self._client.queue_key(queue), dedupe_ms, keep, *arguments
+                "settle",
+                self._client.queue_key(queue),
+                to_ms(self._finished.dedupe_s),
+                keep,
+                len(asked.completions) // 2,
+                *asked.completions,
+                *asked.others,
             )
-            refused.update(one.decode() for one in answer)
+            refused.update(map(unpack_id, answer))
         return refused
 
     @whole_call
@@ -87,28 +95,30 @@ def to_ms(seconds: float) -> int:
     return round(seconds * 1000)
 
 
-def read_batch(queue: str, token: str, batch: list[Any]) -> list[Delivery]:
-    """The deliveries that leases.held answered, in hand-out order."""
-    until_at, parts, frames = batch
-    lease = Lease(queue, token, int(until_at))
-    ids = (parent.decode() for parent in frames[0::2])
-    parents = dict(zip(ids, map(unpack_body, frames[1::2]), strict=True))
-    rows = zip(parts[0::3], parts[1::3], parts[2::3], strict=True)
-    return [unpack_delivery(lease, parents, *row) for row in rows]
+class _Settlements:
+    """The arguments of one queue's settle: completions are an id and a token, and stand first."""
+
+    def __init__(self) -> None:
+        self.completions: list[Argument] = []
+        self.others: list[Argument] = []
+
+    def add(self, settlement: Settlement) -> None:
+        delivery = settlement.delivery
+        head = (pack_id(delivery.message.id), delivery.lease.token)
+        if isinstance(settlement.verdict, Complete):
+            self.completions += head
+        else:
+            self.others += (*head, *_pack_verdict(settlement.verdict))
 
 
-def _pack_settlement(settlement: Settlement) -> list[Argument]:
-    delivery, verdict = settlement.delivery, settlement.verdict
-    head: list[Argument] = [delivery.message.id, delivery.lease.token]
+def _pack_verdict(verdict: RetryAt | Release | Bury | Hold) -> tuple[Argument, ...]:
     match verdict:
-        case Complete():
-            return [*head, "complete", 0, "", "", *pack_failure(None)]
         case RetryAt(due_at=due_at, failure=failure):
-            return [*head, "retry", due_at, "", "", *pack_failure(failure)]
+            return ("retry", due_at, "", "", *pack_failure(failure))
         case Release(due_at=due_at, failure=lost):
-            return [*head, "release", due_at, "", "", *pack_failure(lost)]
+            return ("release", due_at, "", "", *pack_failure(lost))
         case Bury(reason=reason, failure=failure):
-            return [*head, "bury", 0, reason.value, failure.fingerprint, *pack_failure(failure)]
+            return ("bury", 0, reason.value, failure.fingerprint, *pack_failure(failure))
         case Hold(probe_at=probe_at, reason=why):
-            return [*head, "hold", probe_at, clip(why, REASON_LENGTH), "", *pack_failure(None)]
+            return ("hold", probe_at, clip(why, REASON_LENGTH), "", *pack_failure(None))
     assert_never(verdict)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from redrive.core.message import Delivery
 from redrive.core.ports import PAGE, Cleanup
 from redrive.stores.redis.client import Client, whole_call
-from redrive.stores.redis.source import read_batch, to_ms
+from redrive.stores.redis.deliveries import read_batch
+from redrive.stores.redis.source import to_ms
 
 
 class RedisUpkeep:
@@ -28,5 +29,7 @@ class RedisUpkeep:
         for queue in await self._client.queues():
             root, rest = self._client.queue_key(queue), cleanup.limit - removed
             if rest > 0:
-                removed += await self._client.run("cleanup", root, cleanup.finished_before_at, keep, rest)
+                removed += await self._client.run(
+                    "cleanup", root, cleanup.finished_before_at, keep, rest, cleanup.discarded_before_at
+                )
         return removed

@@ -13,9 +13,9 @@ from redrive.stores.redis.client import Client
 from redrive.stores.redis.memory import read_memory
 from redrive.stores.redis.server import Facts
 
-_WAITING = (":m", ":p")
+_WAITING = (":messages", ":progress", ":keys")
 _FINISHED = (":finished",)
-_DEAD = (":dead",)
+_DEAD = (":letters", ":failures", ":dead")
 _SAMPLES = 20
 
 

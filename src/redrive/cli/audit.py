@@ -1,0 +1,159 @@
+"""`redrive audit`: who did what and when, and whether a row was changed or is missing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from typing import Any
+
+from cyclopts import App
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from redrive.cli.output import Output, clean, name, words
+from redrive.cli.problems import CommandError, Exit
+from redrive.cli.session import NO_FLAGS, Flags, Session, session
+from redrive.cli.times import moment
+from redrive.cli.times import since as instant_since
+from redrive.core.failure import clip
+from redrive.core.ports import JournalRow
+from redrive.office.audit import Query, instant_of, interrupted, read
+from redrive.office.chain import Head, Verification, verify
+from redrive.office.operations.documents import row_document
+
+audit = App(name="audit", help="Who did what, and whether that record is whole.")
+
+_LONGEST = 300
+_HEAD = re.compile(r"(\d{1,18}):([0-9a-f]{64})", re.ASCII)
+
+
+@audit.default
+@audit.command(name="list")
+async def list_rows(
+    *,
+    actor: str | None = None,
+    verb: str | None = None,
+    action: str | None = None,
+    since: str | None = None,
+    unfinished: bool = False,
+    limit: int = 50,
+    flags: Flags = NO_FLAGS,
+) -> None:
+    """The latest rows of the audit, in order: an intent before each action, an outcome after it.
+
+    Parameters
+    ----------
+    actor
+        Only those of this one, such as ana@host.
+    verb
+        Only this, such as redrive or reveal.
+    action
+        Only those of this action; an operation's id is one.
+    since
+        Only from then on: 30m, 2h or 7d ago, or 2026-01-31T08:00Z.
+    unfinished
+        Only actions without an outcome: under way, or their process died.
+    limit
+        How many at most, the latest; 50 unless told.
+    """
+    if limit < 1:
+        raise CommandError(f"--limit is {limit}: at least 1", Exit.USAGE)
+    async with session(flags) as current:
+        since_at = None if since is None else instant_since(since, current.store.now())
+        query = Query(actor, verb, action, since_at)
+        rows = await _rows(current, query, limit, unfinished=unfinished)
+        document = {"rows": [row_document(row) for row in rows]}
+        current.output.answer(document, lambda: _table(current.output, rows))
+
+
+@audit.command(name="verify")
+async def verify_rows(*, head: str | None = None, flags: Flags = NO_FLAGS) -> int:
+    """Read the whole chain; 1 when a row was changed, is missing, or the end was cut off.
+
+    Parameters
+    ----------
+    head
+        The POSITION:HASH that an earlier verify printed and that was kept elsewhere: it must still be there.
+    """
+    known = None if head is None else _head(head)
+    async with session(flags) as current:
+        found = await verify(current.store, known)
+        current.output.answer(_document(found), lambda: _verdict(found))
+        if found.whole and found.rows:
+            kept = f"{found.head.position}:{found.head.hash}"
+            current.output.note(f"keep this elsewhere, and later: redrive audit verify --head {kept}")
+        return Exit.OK if found.whole else Exit.FAILED
+
+
+async def _rows(current: Session, query: Query, limit: int, *, unfinished: bool) -> list[JournalRow]:
+    if unfinished:
+        return [row for row in await interrupted(current.store) if query.wants(row)][-limit:]
+    latest: deque[JournalRow] = deque(maxlen=limit)
+    async for row in read(current.store, query):
+        latest.append(row)
+    return list(latest)
+
+
+def _table(output: Output, rows: list[JournalRow]) -> RenderableType:
+    if not rows:
+        return Text("no rows")
+    table = output.table("row", "at (UTC)", "who", "did", "", "what", numbers=("row",), words=("what",))
+    for row in rows:
+        document = row.document
+        table.add_row(
+            str(row.position),
+            moment(instant_of(row)),
+            name(f"{document.get('actor')} ({document.get('origin')})"),
+            name(document.get("verb", "")),
+            _step(document),
+            words(_what(document)),
+        )
+    return table
+
+
+def _step(document: Any) -> Text:
+    step = clean(document.get("row", ""))
+    if step != "outcome":
+        return Text(step, "dim")
+    return Text("done", "green") if document.get("ok") else Text("failed", "red")
+
+
+def _what(document: Any) -> str:
+    """The subject or the result, without what is empty."""
+    content = document.get("subject") or document.get("result") or {}
+    told = {**content, "error": document.get("error")}
+    kept = {key: value for key, value in told.items() if value not in (None, "", [], {}, 0)}
+    return clip(", ".join(f"{key}={_value(value)}" for key, value in kept.items()), _LONGEST)
+
+
+def _value(value: Any) -> str:
+    if not isinstance(value, dict):
+        return value if isinstance(value, str) else json.dumps(value)
+    kept = {key: one for key, one in value.items() if one not in (None, "", [], {}, 0, False)}
+    return json.dumps(kept)
+
+
+def _head(text: str) -> Head:
+    match = _HEAD.fullmatch(text.strip())
+    if match is None:
+        raise CommandError("--head is no POSITION:HASH as `redrive audit verify` prints it", Exit.USAGE)
+    return Head(int(match[1]), match[2])
+
+
+def _document(found: Verification) -> dict[str, Any]:
+    return {
+        "whole": found.whole,
+        "rows": found.rows,
+        "unchained": found.unchained,
+        "faults": [{"row": fault.position, "what": fault.what} for fault in found.faults],
+        "head": {"position": found.head.position, "hash": found.head.hash},
+    }
+
+
+def _verdict(found: Verification) -> RenderableType:
+    if found.whole:
+        return Text(f"{found.rows:,} rows, the chain is whole", "green")
+    lines = [Text(f"{found.rows:,} rows, the chain is broken:", "bold red")]
+    lines += [Text(f"  row {fault.position}: {clean(fault.what)}") for fault in found.faults]
+    return Group(*lines)

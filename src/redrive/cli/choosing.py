@@ -1,0 +1,107 @@
+"""Which letters a command means: ids, a filter, a queue, or all; and the letters themselves, page by page.
+
+Letters are named in exactly one way, so that a forgotten argument never means "all". A filter that cannot be
+read is shown with a caret under the place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from cyclopts import Parameter
+
+from redrive.cli.problems import CommandError, Exit, PlacedError
+from redrive.cli.session import Session
+from redrive.core.letters import DeadLetter, as_letter
+from redrive.core.lifecycle import State
+from redrive.core.ports import PAGE
+from redrive.office.filters import Filter, FilterError, parse
+from redrive.office.filters.terms import Named, NameField
+from redrive.office.index import Found
+from redrive.office.operations import Selection
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which letters, for commands that do something to them."""
+
+    filter: str | None = None
+    """Those that a filter means, such as 'tenant:acme code:550 age:>2h'."""
+
+    queue: str | None = None
+    """Those of this queue; together with --filter, those that both mean."""
+
+    all: bool = False
+    """Those of every queue."""
+
+    limit: int | None = None
+    """At most so many, oldest first."""
+
+
+NO_CHOICE = Choice()
+
+
+async def selection(current: Session, ids: tuple[str, ...], choice: Choice) -> Selection:
+    """The letters that the arguments name; exactly one way of naming them."""
+    found = choice.filter is not None or choice.queue is not None
+    if (bool(ids), found, choice.all).count(True) != 1:
+        raise CommandError(
+            "say which letters: ids, or --filter and --queue, or --all; one of them", Exit.USAGE
+        )
+    if choice.limit is not None and (choice.limit < 1 or ids):
+        raise CommandError("--limit is at least 1, and goes with --filter, --queue or --all", Exit.USAGE)
+    if ids:
+        return Selection(ids=ids)
+    return Selection(filter=str(await asked(current, choice.filter, choice.queue)), limit=choice.limit)
+
+
+async def asked(current: Session, text: str | None, queue: str | None) -> Filter:
+    """The filter of these two flags together; without both, every letter."""
+    try:
+        read = parse(text or "")
+    except FilterError as error:
+        raise PlacedError(
+            f"--filter: {error.problem}: {error.advice}. docs/filters.md has the language",
+            text or "",
+            error.position,
+        ) from error
+    if queue is None:
+        return read
+    return Filter((Named(NameField.QUEUE, (await current.known_queue(queue),)), *read.terms))
+
+
+async def whole_letters(current: Session, found: Sequence[Found]) -> list[DeadLetter]:
+    """The letters that the index found, in its order; one that is not dead any more is left out."""
+    by_queue: dict[str, list[str]] = {}
+    for one in found:
+        by_queue.setdefault(one.queue, []).append(one.id)
+    letters = {
+        account.message.id: as_letter(account)
+        for queue, ids in by_queue.items()
+        for account in await current.store.accounts(queue, ids)
+        if account.state is State.DEAD
+    }
+    return [letters[one.id] for one in found if one.id in letters]
+
+
+async def letter_pages(current: Session, chosen: Selection) -> AsyncIterator[list[DeadLetter]]:
+    """The letters of a selection, oldest first, as they are found."""
+    if chosen.ids:
+        ids = list(dict.fromkeys(chosen.ids))
+        accounts = [await current.store.get(message_id) for message_id in ids]
+        yield [as_letter(one) for one in accounts if one is not None and one.state is State.DEAD]
+        return
+    await current.index.catch_up()
+    read, cursor, left = parse(chosen.filter), None, chosen.limit
+    while True:
+        size = PAGE if left is None else min(PAGE, left)
+        page = await current.index.find(read, after=cursor, limit=size)
+        letters = await whole_letters(current, page.letters)
+        if letters:
+            yield letters
+        cursor = page.cursor
+        left = None if left is None else left - len(letters)
+        if cursor is None or left == 0:
+            return

@@ -1,0 +1,191 @@
+"""`redrive dlq export`, `archive` and `restore`: dead letters into files, and back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from redrive.cli.choosing import NO_CHOICE, Choice, letter_pages, selection
+from redrive.cli.conducting import Going, conduct, confirmed, order
+from redrive.cli.previews import nothing_text, preview_page
+from redrive.cli.problems import CommandError, Exit
+from redrive.cli.session import NO_FLAGS, Flags, Session, session
+from redrive.core.letters import DeadLetter
+from redrive.office.export import Export, Format
+from redrive.office.export import export as write_letters
+from redrive.office.masking import record_reveal
+from redrive.office.operations import Kind, Order, Selection
+from redrive.office.operations.documents import preview_document
+from redrive.office.retention.departure import Departure
+
+
+async def export(
+    file: str,
+    /,
+    *ids: str,
+    choice: Choice = NO_CHOICE,
+    format: Format | None = None,  # noqa: A002 - the flag's name
+    reveal: bool = False,
+    flags: Flags = NO_FLAGS,
+) -> int:
+    """Write dead letters to a new file for other programs, or with - to standard output; nothing moves.
+
+    Parameters
+    ----------
+    file
+        The new file, or - for standard output.
+    ids
+        The letters.
+    format
+        jsonl or csv; by the file's ending unless told.
+    reveal
+        Payloads without masks; the audit keeps who did.
+    """
+    form = format or (Format.CSV if file.lower().endswith(".csv") else Format.JSON)
+    async with session(flags) as current:
+        chosen = await selection(current, ids, choice)
+        if file == "-":
+            return await _to_output(current, chosen, form, reveal=reveal)
+        wanted = Order(
+            Kind.EXPORT,
+            chosen,
+            expired=True,
+            file=_absolute(Path(file)),
+            form=form.value,
+            reveal=reveal,
+        )
+        return await order(current, wanted, Going(yes=True))
+
+
+async def archive(
+    *ids: str,
+    choice: Choice = NO_CHOICE,
+    folder: Path | None = None,
+    dry_run: bool = False,
+    yes: bool = False,
+    flags: Flags = NO_FLAGS,
+) -> int:
+    """Move dead letters to an archive file now, as retention would; `dlq restore` brings them back.
+
+    Parameters
+    ----------
+    ids
+        The letters.
+    folder
+        Where the archive goes; that of retention.folder unless told.
+    dry_run
+        Only say what would happen.
+    yes
+        Do not ask.
+    """
+    async with session(flags) as current:
+        place = _folder(current, folder)
+        chosen = await selection(current, ids, choice)
+        wanted = Order(Kind.DISCARD, chosen, expired=True)
+        found = await current.operations.preview(wanted)
+        document: dict[str, Any] = {
+            "verb": "archive",
+            "dryRun": dry_run,
+            "preview": preview_document(found),
+            "archived": 0,
+            "files": [],
+        }
+        output = current.output
+        if dry_run or not found.count:
+            page = preview_page(output, "archive", found)
+            output.answer(document, lambda: page if found.count else Text(nothing_text("archive", found)))
+            return Exit.OK if dry_run or not found.missing else Exit.NOT_FOUND
+        if not await confirmed(current, wanted, found, verb="archive", yes=yes):
+            return Exit.FAILED
+        return await _archive(current, chosen, place, document, found.count)
+
+
+async def restore(file: Path, /, *, flags: Flags = NO_FLAGS) -> int:
+    """Bring the letters of an archive back as they were; of a file that is not whole nothing moves.
+
+    Parameters
+    ----------
+    file
+        The archive.
+    """
+    path = _existing(file)
+    async with session(flags, create=True) as current:
+        started = await current.operations.start(Order(Kind.RESTORE, file=path))
+        return await conduct(current, started.id, {"verb": "restore", "file": path})
+
+
+async def _to_output(current: Session, chosen: Selection, form: Format, *, reveal: bool) -> int:
+    if current.output.as_json and form is not Format.JSON:
+        raise CommandError("--json and csv on standard output: leave one of them out", Exit.USAGE)
+    written = await write_letters(
+        _audited(current, chosen, reveal=reveal),
+        sys.stdout.buffer,
+        Export(form, None if reveal else current.mask),
+    )
+    current.output.note(f"{written:,} exported")
+    return Exit.OK
+
+
+async def _audited(current: Session, chosen: Selection, *, reveal: bool) -> AsyncIterator[list[DeadLetter]]:
+    """The letters page by page, each page after the audit was told that it is seen."""
+    async for letters in letter_pages(current, chosen):
+        if reveal:
+            await record_reveal(current.store, current.actor, [one.message.id for one in letters])
+        yield letters
+
+
+def _absolute(path: Path) -> str:
+    """Another process may carry the operation on, from another folder."""
+    return str(path.absolute())
+
+
+def _existing(path: Path) -> str:
+    if not path.is_file():
+        raise CommandError(f"no file {str(path)!r}: check the name", Exit.NOT_FOUND)
+    return _absolute(path)
+
+
+def _folder(current: Session, given: Path | None) -> Path:
+    kept = current.settings.retention.folder
+    if given is None and kept is None:
+        raise CommandError("where to? give --folder, or set retention.folder", Exit.USAGE)
+    return given.absolute() if given is not None else Path(str(kept))
+
+
+async def _archive(
+    current: Session, chosen: Selection, folder: Path, document: dict[str, Any], count: int
+) -> int:
+    departures: dict[str, Departure] = {}
+    seen = 0
+    try:
+        with current.output.progress("archive", count) as advance:
+            async for letters in letter_pages(current, chosen):
+                for queue in {one.message.queue for one in letters}:
+                    leaving = departures.get(queue)
+                    if leaving is None:
+                        leaving = Departure(current.store, queue, folder, actor=current.actor)
+                        departures[queue] = leaving
+                    await leaving.add([one for one in letters if one.message.queue == queue])
+                seen += len(letters)
+                advance(seen)
+            for leaving in departures.values():
+                await leaving.end()
+    finally:
+        for leaving in departures.values():
+            leaving.abandon()
+    return _archived(current, list(departures.values()), document, seen)
+
+
+def _archived(current: Session, departures: list[Departure], document: dict[str, Any], seen: int) -> int:
+    left = sum(one.left for one in departures)
+    files = [str(path) for one in departures for path in one.paths]
+    stayed = f", {seen - left:,} stayed (they share their content with other messages)" if left < seen else ""
+    lines = "\n".join([f"{left:,} archived{stayed}", *files])
+    current.output.answer(document | {"archived": left, "files": files}, lambda: Text(lines))
+    for file in files:
+        current.output.note(f"bring back: redrive dlq restore {file}")
+    return Exit.OK if left == seen else Exit.PARTIAL

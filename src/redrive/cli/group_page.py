@@ -1,0 +1,119 @@
+"""Groups of dead letters as documents and as lines: count, standing, trend, and a failure to know it by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Group as Lines
+from rich.console import RenderableType
+from rich.text import Text
+
+from redrive.cli.output import Output, clean, name, words
+from redrive.cli.times import age, moment
+from redrive.office.groups import Group, GroupBy, GroupState
+from redrive.office.groups.standing import Said
+from redrive.office.wire import instant
+
+_BARS = "▁▂▃▄▅▆▇█"
+_STYLES = {GroupState.OPEN: "red", GroupState.IGNORED: "yellow", GroupState.RESOLVED: "green"}
+
+
+def group_document(one: Group) -> dict[str, Any]:
+    """A group for --json."""
+    counts, standing, sample = one.counts, one.standing, one.counts.sample
+    return {
+        "by": counts.by.value,
+        "key": counts.key,
+        "count": counts.count,
+        "state": standing.state.value,
+        "reopened": standing.reopened,
+        "tenants": counts.tenants,
+        "firstSeenAt": instant(counts.first_died_at),
+        "lastSeenAt": instant(counts.last_died_at),
+        "trend": list(counts.trend),
+        "sample": {
+            "jobId": sample.id,
+            "queue": sample.queue,
+            "companyId": sample.tenant,
+            "reason": sample.reason,
+            "lastFailureCode": sample.code,
+            "lastFailureReason": sample.failure,
+        },
+        "notes": len(standing.said.notes),
+    }
+
+
+def said_document(said: Said) -> dict[str, Any]:
+    """What people said, for --json."""
+    return {
+        "state": said.state.value,
+        "by": said.actor or None,
+        "at": instant(said.at) if said.at else None,
+        "untilCount": said.until_count,
+        "untilAt": instant(said.until_at),
+        "notes": [{"at": instant(one.at), "by": one.actor, "text": one.text} for one in said.notes],
+    }
+
+
+def group_lines(output: Output, found: Sequence[Group], now: int) -> RenderableType:
+    """Two lines a group: its numbers, and the failure of its newest letter."""
+    if not found:
+        return Text("no dead letters")
+    width = max(len(f"{one.counts.count:,}") for one in found)
+    keys = max(len(_key(one)) for one in found)
+    lines: list[RenderableType] = []
+    for one in found:
+        lines += [_numbers(one, width, min(keys, 40), now), _failure(one, width)]
+    return Lines(*lines)
+
+
+def said_page(output: Output, found: Group | None, said: Said, now: int) -> RenderableType:
+    """A group, how it stands, and its notes."""
+    lines: list[RenderableType] = []
+    lines.append(Text("it has no letters now") if found is None else group_lines(output, [found], now))
+    if said.at:
+        ends = [f"{said.until_count:,} letters"] if said.until_count is not None else []
+        ends += [moment(said.until_at)] if said.until_at is not None else []
+        until = f" until {' or '.join(ends)}" if ends else ""
+        lines.append(name(f"{said.state}{until}, said {said.actor} {moment(said.at)}"))
+    if found is not None and found.standing.reopened:
+        lines.append(name(f"open again: {found.standing.reopened}", "yellow"))
+    lines += [name(f"{moment(one.at)} {one.actor}: {one.text}") for one in said.notes]
+    return Lines(*lines)
+
+
+def sparkline(counts: Sequence[int]) -> str:
+    """Counts as bars of eight heights; what is zero is a dot."""
+    most = max(counts, default=0)
+    return "".join(_BARS[(count * 8 - 1) // most] if count else "·" for count in counts)
+
+
+def _numbers(one: Group, width: int, keys: int, now: int) -> Text:
+    counts, state = one.counts, one.standing.state
+    tenants = "" if counts.by is GroupBy.TENANT else f"{counts.tenants:,} tenant{'s'[: counts.tenants != 1]}"
+    return Text.assemble(
+        (f"{counts.count:>{width},}", "bold"),
+        f"  {_key(one):<{keys}}  ",
+        (f"{state:<8}", _STYLES[state]),
+        (f"  {tenants:<11}", ""),
+        (f"  {age(counts.first_died_at, now):>6} to {age(counts.last_died_at, now):>6} ago", "dim"),
+        (f"  {sparkline(counts.trend)}", "cyan"),
+        no_wrap=True,
+        overflow="ellipsis",
+    )
+
+
+def _failure(one: Group, width: int) -> Text:
+    sample = one.counts.sample
+    code = f" [{sample.code}]" if sample.code else ""
+    reopened = " (open again)" if one.standing.reopened else ""
+    notes = one.standing.said.notes
+    said = f" — {notes[-1].text}" if notes else ""
+    line = Text(" " * (width + 2), no_wrap=True, overflow="ellipsis")
+    line.append_text(words(f"{sample.queue} {sample.reason}: {sample.failure}{code}"))
+    return line.append_text(words(f"{reopened}{said}", "yellow")) if reopened or said else line
+
+
+def _key(one: Group) -> str:
+    return clean(one.counts.key) or "(none)"

@@ -1,0 +1,102 @@
+"""`redrive dlq sql`: one SELECT over a copy of the dead letters, written or kept by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from redrive.cli.output import Output, name
+from redrive.cli.problems import CommandError, Exit, PlacedError
+from redrive.cli.session import NO_FLAGS, Flags, Session, session
+from redrive.core.failure import clip
+from redrive.office.audit import action
+from redrive.office.masking import Mask
+from redrive.office.sql import SAVED, SqlAnswer, SqlError
+
+_AUDITED = 2_000
+
+
+async def sql(
+    text: str | None = None,
+    /,
+    *,
+    saved: str | None = None,
+    reveal: bool = False,
+    flags: Flags = NO_FLAGS,
+) -> int:
+    """Ask in SQL: one SELECT from the table dlq, such as "SELECT reason, count(*) FROM dlq GROUP BY 1".
+
+    Parameters
+    ----------
+    text
+        The SELECT.
+    saved
+        One that is kept: by-code, by-company, by-reason, by-hour, failed-again or oldest.
+    reveal
+        Have originalData without masks; the audit keeps who did.
+    """
+    statement = _statement(text, saved)
+    async with session(flags) as current:
+        answer = await _ask(current, statement, reveal=reveal)
+        document: dict[str, Any] = {
+            "sql": statement,
+            "columns": list(answer.columns),
+            "rows": [list(row) for row in answer.rows],
+            "complete": answer.complete,
+            "letters": {"copied": answer.copied.letters, "of": answer.copied.of},
+        }
+        current.output.answer(document, lambda: _table(current.output, answer))
+        _note_cuts(current.output, answer)
+        return Exit.OK
+
+
+def _statement(text: str | None, saved: str | None) -> str:
+    known = ", ".join(SAVED)
+    if (text is None) == (saved is None):
+        raise CommandError(f"write one SELECT in quotes, or --saved with one of {known}", Exit.USAGE)
+    if text is not None:
+        return text
+    if saved not in SAVED:
+        raise CommandError(f"--saved {saved!r} is not kept; there is: {known}", Exit.NOT_FOUND)
+    return SAVED[str(saved)]
+
+
+async def _ask(current: Session, statement: str, *, reveal: bool) -> SqlAnswer:
+    if reveal:
+        async with action(current.store, current.actor, "reveal", {"sql": clip(statement, _AUDITED)}):
+            pass
+    try:
+        return await current.sql.run(statement, mask=None if reveal else masking(current.mask))
+    except SqlError as error:
+        if error.position is None:
+            raise
+        raise PlacedError(f"sql: {error.problem}: {error.advice}", statement, error.position) from error
+
+
+def masking(mask: Mask) -> Callable[[str], str]:
+    """The mask for payloads that are JSON text."""
+    return lambda text: json.dumps(mask.payload(json.loads(text)))
+
+
+def _table(output: Output, answer: SqlAnswer) -> RenderableType:
+    if not answer.rows:
+        return Text("no rows")
+    kinds = list(zip(*answer.rows, strict=True))
+    table = output.table()
+    for header, column in zip(answer.columns, kinds, strict=True):
+        number = all(isinstance(value, int | float | None) for value in column)
+        table.add_column(Text(header), justify="right" if number else "left", no_wrap=number, overflow="fold")
+    for row in answer.rows:
+        table.add_row(*(Text("", "dim") if value is None else name(value) for value in row))
+    return table
+
+
+def _note_cuts(output: Output, answer: SqlAnswer) -> None:
+    if answer.more:
+        output.note(f"only the first {len(answer.rows):,} rows: narrow it, or count and group")
+    if answer.copied.letters < answer.copied.of:
+        output.note(f"asked of the newest {answer.copied.letters:,} of {answer.copied.of:,} letters")

@@ -1,0 +1,147 @@
+"""`redrive tenant`: what each tenant has waiting, running and dead, and its switches, while all runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cyclopts import App
+from rich.console import RenderableType
+
+from redrive.cli.lanes import all_lanes, lane_table
+from redrive.cli.problems import CommandError, Exit
+from redrive.cli.session import NO_FLAGS, Flags, Session, session
+from redrive.core.lanes import Lane, LaneChange
+from redrive.core.limits import Rate
+from redrive.office.wire import lane_document
+
+tenant = App(name="tenant", help="List, pause and resume tenants, and set their weight, cap and rate.")
+
+
+@tenant.command(name="list")
+async def list_tenants(*, queue: str | None = None, flags: Flags = NO_FLAGS) -> None:
+    """Every tenant in each queue, those with the most dead and waiting first.
+
+    Parameters
+    ----------
+    queue
+        Only those of this queue.
+    """
+    async with session(flags) as current:
+        names = await current.store.queue_names() if queue is None else [await current.known_queue(queue)]
+        lanes = [lane for one in names for lane in await all_lanes(current, one)]
+        lanes.sort(key=lambda lane: (-lane.dead, -lane.waiting, lane.tenant))
+        _answer(current, lanes)
+
+
+@tenant.command
+async def show(tenant: str, /, *, flags: Flags = NO_FLAGS) -> None:
+    """One tenant in each queue it uses.
+
+    Parameters
+    ----------
+    tenant
+        The tenant.
+    """
+    async with session(flags) as current:
+        _answer(current, await _known(current, tenant))
+        current.output.note(f"its dead letters: redrive dlq groups --filter tenant:{tenant}")
+
+
+@tenant.command
+async def pause(tenant: str, /, *, queue: str | None = None, flags: Flags = NO_FLAGS) -> None:
+    """Hand out nothing more of a tenant; what runs goes on, and what comes waits.
+
+    Parameters
+    ----------
+    tenant
+        The tenant.
+    queue
+        Only in this queue; in all that it uses now unless told.
+    """
+    async with session(flags) as current:
+        place = await _place(current, tenant, queue)
+        _answer(current, await current.tenants.pause(tenant, place))
+        current.output.note(f"again with: redrive tenant resume {tenant}{_in(place)}")
+
+
+@tenant.command
+async def resume(tenant: str, /, *, queue: str | None = None, flags: Flags = NO_FLAGS) -> None:
+    """Hand out a tenant's messages again, whether somebody paused it or a failure held it.
+
+    Parameters
+    ----------
+    tenant
+        The tenant.
+    queue
+        Only in this queue; in all that it uses now unless told.
+    """
+    async with session(flags) as current:
+        place = await _place(current, tenant, queue)
+        _answer(current, await current.tenants.resume(tenant, place))
+
+
+@tenant.command(name="set")
+async def set_tenant(
+    tenant: str,
+    /,
+    *,
+    queue: str | None = None,
+    weight: int | None = None,
+    cap: int | None = None,
+    rate: str | None = None,
+    unlimited: bool = False,
+    flags: Flags = NO_FLAGS,
+) -> None:
+    """Change a tenant's share, at once and for what already waits.
+
+    Parameters
+    ----------
+    tenant
+        The tenant; with --queue also one that has not been seen yet.
+    queue
+        Only in this queue; in all that it uses now unless told.
+    weight
+        Its turns against those of the others, 1 to 1000; 1 is usual.
+    cap
+        So many of its messages at most run at once; 0 removes the cap.
+    rate
+        So many of its messages are handed out at most, such as 100/min.
+    unlimited
+        Remove the rate.
+    """
+    change = LaneChange(
+        weight=weight, cap=cap, rate=None if rate is None else Rate.parse(rate), unlimited=unlimited
+    )
+    async with session(flags) as current:
+        place = await _place(current, tenant, queue)
+        _answer(current, await current.tenants.set(tenant, place, change))
+
+
+async def _place(current: Session, tenant: str, queue: str | None) -> str | None:
+    """The queue meant, which must exist; without one, the tenant must."""
+    if queue is not None:
+        return await current.known_queue(queue)
+    await _known(current, tenant)
+    return None
+
+
+async def _known(current: Session, tenant: str) -> list[Lane]:
+    lanes = await current.tenants.lanes(tenant)
+    if not lanes:
+        raise CommandError(
+            f"no tenant {tenant!r} in this store: redrive tenant list shows all; with --queue, one that is "
+            "still to come can be set",
+            Exit.NOT_FOUND,
+        )
+    return lanes
+
+
+def _in(queue: str | None) -> str:
+    return "" if queue is None else f" --queue {queue}"
+
+
+def _answer(current: Session, lanes: Sequence[Lane]) -> None:
+    def render() -> RenderableType:
+        return lane_table(current.output, lanes, current.store.now())
+
+    current.output.answer({"lanes": [lane_document(lane) for lane in lanes]}, render)

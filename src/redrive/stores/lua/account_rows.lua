@@ -1,0 +1,59 @@
+-- account_rows.lua: everything that is known of some messages. Composed after frames.lua.
+--
+-- For each known id: { id, place (messages, letters or finished), what lies there, progress, held, lease deadline or -1,
+-- failures, re-drives, tracebacks as digest, text, digest, text, ... }; empty where there is none.
+
+-- Where packing.StoredFailure has the digest of the traceback; empty for none.
+local TRACE = 8
+
+local function read_traces(failures)
+  local traces, seen, position = {}, {}, 1
+  while position + 3 <= #failures do
+    local length = struct.unpack('>I4', failures, position)
+    local readable, failure = pcall(cmsgpack.unpack, string.sub(failures, position + 4, position + 3 + length))
+    local digest = readable and type(failure) == 'table' and failure[TRACE]
+    if digest and digest ~= '' and not seen[digest] then
+      seen[digest] = true
+      traces[#traces + 1], traces[#traces + 2] = digest, redis.call('HGET', root .. ':traces', digest) or ''
+    end
+    position = position + 4 + length
+  end
+  return traces
+end
+
+local function find_content(id)
+  for _, place in ipairs({ 'messages', 'letters', 'finished' }) do
+    local content = redis.call('HGET', root .. ':' .. place, id)
+    if content then
+      return place, content
+    end
+  end
+  return nil
+end
+
+-- A token stands behind two bytes, the length of the tenant and the tenant (leases.lua).
+local function deadline_of(held)
+  local token = held ~= '' and string.sub(held, 4 + string.byte(held, 3))
+  return tonumber(token and redis.call('ZSCORE', root .. ':leases', token) or -1)
+end
+
+local function read_account(id)
+  local place, content = find_content(id)
+  local held = redis.call('HGET', root .. ':held', id) or ''
+  if not place and held == '' then
+    return nil
+  end
+  local failures = redis.call('HGET', root .. ':failures', id) or ''
+  return {
+    id, place or 'messages', content or '', redis.call('HGET', root .. ':progress', id) or '', held, deadline_of(held),
+    failures, redis.call('HGET', root .. ':redrives', id) or '', read_traces(failures),
+  }
+end
+
+local function read_accounts(ids)
+  local accounts = {}
+  for _, id in ipairs(ids) do
+    accounts[#accounts + 1] = read_account(id)
+  end
+  return accounts
+end

@@ -1,0 +1,111 @@
+-- completion.lua: the verdict of most attempts, applied to a batch with few commands. Composed after endings.lua.
+--
+-- What was done at its first attempt leaves an ending without progress: its frame and the instant say everything.
+
+local function read_completions(first, number)
+  local ids, tokens = {}, {}
+  for index = 1, number do
+    ids[index], tokens[index] = ARGV[first + 2 * index - 2], ARGV[first + 2 * index - 1]
+  end
+  return ids, tokens
+end
+
+-- A message that was tried before, or whose frame cannot be read, or that has open children.
+local function complete_one(id, marks, track, tenant, keep)
+  local item = held_item(id, marks, track, tenant)
+  judge_redrive(item, 'passed')
+  end_redrive(item, 'done')
+  item.state, item.finished_at = 'done', now
+  if keep ~= 0 or has_children(id) then
+    finish(item, false)
+  else
+    forget_finished({ id })
+    redis.call('HDEL', root .. ':progress', id)
+  end
+end
+
+local function trim_finished(keep, number)
+  local surplus = count_finished() - keep
+  if surplus > 0 then
+    forget_finished(take_oldest(math.min(surplus, 2 * number), math.huge))
+  end
+end
+
+-- What a batch comes to, gathered before it is written.
+local function new_batch()
+  return { done = {}, fields = {}, field_ids = {}, endings = {}, order = {}, parents = {}, tokens = {}, lanes = {} }
+end
+
+local function note_completed(batch, id, token, tenant, field, parent)
+  local done, lane = batch.done, touch(tenant)
+  done[#done + 1] = id
+  batch.tokens[token] = (batch.tokens[token] or 0) + 1
+  batch.lanes[lane] = (batch.lanes[lane] or 0) + 1
+  if field then
+    batch.fields[#batch.fields + 1], batch.field_ids[#batch.field_ids + 1] = field, id
+  end
+  if parent then
+    batch.parents[#batch.parents + 1], batch.parents[#batch.parents + 2] = parent, id
+  end
+end
+
+local function gather(ids, tokens, keep, refused)
+  local batch, seen = new_batch(), {}
+  local held, frames = get_all(root .. ':held', ids), get_all(root .. ':messages', ids)
+  local families = redis.call('EXISTS', root .. ':children') == 1
+  local ended, ended_at = struct.pack(ENDING, now, 0), struct.pack('>I6', now)
+  local endings, order = batch.endings, batch.order
+  for index, id in ipairs(ids) do
+    local marks, track, tenant = read_held(held[index], tokens[index])
+    if not marks or seen[id] then
+      refused[#refused + 1] = id
+    else
+      local length, field, parent = read_ends(frames[index])
+      seen[id] = true
+      note_completed(batch, id, tokens[index], tenant, field, parent)
+      if not length or bit.band(marks, TRIED + LOST + EXPIRED) > 0 or (families and has_children(id)) then
+        complete_one(id, marks, track, tenant, keep)
+      elseif keep ~= 0 then
+        local last = #endings
+        endings[last + 1], endings[last + 2] = id, ended .. string.sub(frames[index], 1, length)
+        order[#order + 1] = ended_at .. id
+      end
+    end
+  end
+  return batch
+end
+
+local function close_children(parents, keep)
+  for index = 1, #parents, 2 do
+    close_child(parents[index])
+    if keep == 0 and not has_children(parents[index + 1]) then
+      redis.call('ZREM', root .. ':family:' .. parents[index], parents[index + 1])
+    end
+  end
+end
+
+local function count_completed(completed)
+  for lane, number in pairs(completed) do
+    count(lane, 'in_flight', -number)
+    count(lane, 'done', number)
+    end_hold(lane.tenant)
+  end
+end
+
+local function complete_all(first, number, kept_ms, keep, refused)
+  local ids, tokens = read_completions(first, number)
+  local batch = gather(ids, tokens, keep, refused)
+  call_all('HDEL', root .. ':held', batch.done)
+  call_all('HDEL', root .. ':messages', batch.done)
+  end_keys(batch.fields, batch.field_ids, kept_ms)
+  call_all('HSET', root .. ':finished', batch.endings)
+  call_all('RPUSH', root .. ':done', batch.order)
+  close_children(batch.parents, keep)
+  for token, settled in pairs(batch.tokens) do
+    let_go(token, settled)
+  end
+  count_completed(batch.lanes)
+  if keep > 0 then
+    trim_finished(keep, #batch.done)
+  end
+end

@@ -1,0 +1,83 @@
+-- frames.lua: the frozen message as packing.py lays it down. Composed after lane_record.lua.
+--
+-- A frame is a head, the body, and a byte of the id: Lua hashes few bytes of a long string, always the last, and is slow
+-- with many strings of one hash, such as frames with equal bodies. The head: format, its own length, enqueued_at, due_at, expires_at, ttl_s, track,
+-- the lengths of tenant, dedupe key and parent; then tenant, a zero byte, key, parent, headers. So tenant and key
+-- together are the field of :keys, and a finished message keeps the head.
+
+local FRAME = '>BI4I8I8I8dBBI2I2'
+local FRAME_SIZE = 43
+local FORMAT = 1
+
+-- Nil for what cannot be read here (P25): a script that fails half-way does not roll back.
+local function read_head(frame)
+  if not frame or #frame < FRAME_SIZE or string.byte(frame) ~= FORMAT then
+    return nil
+  end
+  local _, length, _, due_at, expires_at, ttl_s, track, tenant_length, key_length, parent_length =
+    struct.unpack(FRAME, frame)
+  local tenant_ends = FRAME_SIZE + tenant_length
+  local key_ends = tenant_ends + 1 + key_length
+  if length > #frame or key_ends + parent_length > length or not TRACKS[track] then
+    return nil
+  end
+  return {
+    length = length, due_at = due_at, expires_at = expires_at, ttl_ms = math.floor(ttl_s * 1000 + 0.5), track = track,
+    tenant = string.sub(frame, FRAME_SIZE + 1, tenant_ends), size = math.max(0, #frame - length - 1),
+    field = key_length > 0 and string.sub(frame, FRAME_SIZE + 1, key_ends) or nil,
+    parent = parent_length > 0 and string.sub(frame, key_ends + 1, key_ends + parent_length) or nil,
+  }
+end
+
+-- Of the head only its length, the dedupe field and the parent, for what is done often.
+local function read_ends(frame)
+  if not frame or #frame < FRAME_SIZE or string.byte(frame) ~= FORMAT then
+    return nil
+  end
+  local length = struct.unpack('>I4', frame, 2)
+  local tenant_length, key_length, parent_length = struct.unpack('>BI2I2', frame, FRAME_SIZE - 4)
+  local key_ends = FRAME_SIZE + tenant_length + 1 + key_length
+  if length > #frame or key_ends + parent_length > length then
+    return nil
+  end
+  return length, key_length > 0 and string.sub(frame, FRAME_SIZE + 1, key_ends) or nil,
+    parent_length > 0 and string.sub(frame, key_ends + 1, key_ends + parent_length) or nil
+end
+
+local function drop_body(frame)
+  local head = read_head(frame)
+  return head and string.sub(frame, 1, head.length) or frame
+end
+
+-- What is left of a message that is done or removed: when, the length of its progress, progress (none when it was done
+-- at its first attempt), and the frame, without the body unless open children or a removed letter need it.
+local ENDING = '>I6I2'
+local ENDING_SIZE = 8
+
+-- Frame and packed progress of an ending.
+local function open_ending(ending)
+  local _, length = struct.unpack(ENDING, ending)
+  local progress_ends = ENDING_SIZE + length
+  return string.sub(ending, progress_ends + 1), string.sub(ending, ENDING_SIZE + 1, progress_ends)
+end
+
+-- The parent of a finished message, nil when it has none; most are told without reading the rest.
+local function parent_of(ending)
+  local _, length = struct.unpack(ENDING, ending)
+  local lengths_end = ENDING_SIZE + length + FRAME_SIZE
+  if #ending < lengths_end or struct.unpack('>I2', ending, lengths_end - 1) == 0 then
+    return nil
+  end
+  local head = read_head((open_ending(ending)))
+  return head and head.parent
+end
+
+-- The frame of a message in whatever state, false when there is none.
+local function find_frame(id)
+  local frame = redis.call('HGET', root .. ':messages', id) or redis.call('HGET', root .. ':letters', id)
+  if frame then
+    return frame
+  end
+  local ending = redis.call('HGET', root .. ':finished', id)
+  return ending and (open_ending(ending))
+end

@@ -1,0 +1,173 @@
+-- streams.lua: the walk of a claim around the ring, without writing before its end. Composed after leases.lua.
+--
+-- A turn is a lane in the ring during a claim; its streams are its tracks. A stream is read ahead a page at a time:
+-- what of its ready list and of its due later ones comes next, by due_at. `close_streams` then takes out at once what
+-- was handed out. A lane served again in the same claim goes on where it was.
+
+local any_gone = redis.call('EXISTS', root .. ':gone') == 1
+
+local turns, line, position, rotated = {}, {}, 1, {}
+local loaded, ring_size = 0, nil
+
+local function read_page(stream)
+  local first = stream.read
+  stream.page = redis.call('LRANGE', root .. ':ready:' .. stream.list, first, first + stream.page_size - 1)
+  stream.read, stream.at = first + #stream.page, 1
+  return stream.page[1]
+end
+
+-- The next element of the list that really waits, nil at its end.
+local function next_ready(stream)
+  while stream.used < stream.ready do
+    local element = stream.page[stream.at] or read_page(stream)
+    if not any_gone or redis.call('SREM', root .. ':gone', place_of(stream.list, element)) == 0 then
+      return element
+    end
+    stream.at, stream.used = stream.at + 1, stream.used + 1
+  end
+  return nil
+end
+
+-- Sets `head` to what comes next, nil when nothing is due.
+local function look(stream)
+  local ready, late = next_ready(stream), stream.late[stream.late_at]
+  stream.head_is_late = late ~= nil
+    and (not ready or struct.unpack('>I6', late) < struct.unpack('>I6', ready))
+  stream.head = stream.head_is_late and late or ready
+end
+
+local function advance(stream)
+  if stream.head_is_late then
+    stream.late_at = stream.late_at + 1
+  else
+    if bit.band(string.byte(stream.head, ELEMENT_SIZE), MARKED) > 0 then
+      note_leaving(':expiry', place_of(stream.list, stream.head))
+    end
+    stream.at, stream.used = stream.at + 1, stream.used + 1
+  end
+  look(stream)
+end
+
+local function open_stream(lane, track, wanted, page_size)
+  local stream = {
+    track = track, list = list_of(track, lane.tenant), ready = lane.ready[track], read = 0, used = 0,
+    page = {}, at = 1, page_size = page_size, late = {}, late_at = 1,
+  }
+  if lane.later[track] > 0 then
+    local key = root .. later_key(track, lane.tenant)
+    stream.late = redis.call('ZRANGE', key, '-inf', now, 'BYSCORE', 'LIMIT', 0, wanted)
+  end
+  look(stream)
+  return stream
+end
+
+local function open_turn(tenant, wanted, quantum)
+  local lane = touch(tenant)
+  local turn = { lane = lane, quantum = quantum * lane.weight, room = room_of(lane), taken = 0, streams = {} }
+  local page_size = math.min(BATCH, math.max(turn.quantum, math.ceil(wanted / ring_size)))
+  for track = 1, #TRACKS do
+    if lane.ready[track] + lane.later[track] > 0 then
+      turn.streams[track] = open_stream(lane, track, wanted, page_size)
+    end
+  end
+  turns[#turns + 1] = turn
+  return turn
+end
+
+-- Reads on in the ring for as many lanes as may be needed for `wanted` messages.
+local function read_ring_on(wanted, quantum)
+  local page = math.max(1, math.min(BATCH, math.ceil(wanted / quantum)))
+  local tenants = redis.call('ZRANGE', root .. ':ring', loaded, loaded + page - 1)
+  loaded = loaded + #tenants
+  if #tenants == 0 then
+    ring_size = loaded
+  end
+  load_lanes(tenants)
+  for _, tenant in ipairs(tenants) do
+    line[#line + 1] = tenant
+  end
+end
+
+-- Who comes next; those whose turn ended come again once everyone else in the ring has had one.
+local function next_turn(wanted, quantum)
+  ring_size = ring_size or redis.call('ZCARD', root .. ':ring')
+  if not line[position] and loaded < ring_size then
+    read_ring_on(wanted, quantum)
+  end
+  if not line[position] then
+    line, position, rotated = rotated, 1, {}
+  end
+  local turn = line[position]
+  if type(turn) == 'string' then
+    turn = open_turn(turn, wanted, quantum)
+    line[position] = turn
+  end
+  return turn
+end
+
+-- The track after the last one that has due work, so that none starves another.
+local function pick_stream(turn)
+  local last = turn.lane.last_track
+  for step = 1, #TRACKS do
+    local stream = turn.streams[(last + step - 1) % #TRACKS + 1]
+    if stream and stream.head then
+      return stream
+    end
+  end
+  return nil
+end
+
+local function has_more(turn)
+  return turn.taken < turn.room and pick_stream(turn) ~= nil
+end
+
+-- `full`: the claim ends within this turn, which goes on with the next claim.
+local function end_turn(turn, full)
+  local lane = turn.lane
+  if turn.served then
+    lane.last_served_at, lane.last_round, turn.served = now, round_of(lane.turn), false
+  end
+  if lane.consecutive >= turn.quantum then
+    lane.consecutive, lane.turn = 0, tail_turn()
+    if has_more(turn) then
+      rotated[#rotated + 1] = turn
+    end
+    position = position + 1
+  elseif not full and not has_more(turn) then
+    position = position + 1
+  end
+end
+
+local function close_late(lane, stream)
+  local key = later_key(stream.track, lane.tenant)
+  for index = 1, stream.late_at - 1 do
+    local element = stream.late[index]
+    local _, _, _, marks = struct.unpack(ELEMENT, element)
+    note_leaving(key, element)
+    note_leaving(due_key(marks), id_of(element))
+    note_leaving(':expiry', place_of(stream.list, element))
+  end
+  lane.later[stream.track] = lane.later[stream.track] - (stream.late_at - 1)
+end
+
+local function close_ready(lane, stream)
+  redis.call('LTRIM', root .. ':ready:' .. stream.list, stream.used, -1)
+  shorten(lane, stream.track, stream.used)
+  if any_gone then
+    drop_gone(lane, stream.track)
+  end
+end
+
+local function close_streams(count_taken)
+  for _, turn in ipairs(turns) do
+    for _, stream in pairs(turn.streams) do
+      if stream.used > 0 then
+        close_ready(turn.lane, stream)
+      end
+      if stream.late_at > 1 then
+        close_late(turn.lane, stream)
+      end
+    end
+    count_taken(turn.lane, turn.taken)
+  end
+end

@@ -1,0 +1,119 @@
+"""The frozen message as it lies in Redis, head and body (lua/frames.lua reads the same bytes).
+
+The head has fixed fields first, so that a script reads them with one call; tenant and dedupe key stand
+together as the field of the queue's keys. A body can be cut off without reading the rest. Behind it stands a
+byte of the id, so that the scripts' strings differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from struct import Struct, error
+
+import msgspec
+
+from redrive.core.errors import InvalidMessage
+from redrive.core.message import Entry, Message, Track
+from redrive.stores.redis.ids import pack_id, unpack_id
+
+FORMAT = 1
+TRACKS = (Track.MAIN, Track.BULK, Track.REDRIVE)
+
+_HEAD = Struct(">BIQQQdBBHH")
+_HEAD_SIZE = _HEAD.size
+_INSTANT_BITS = 48
+_DIGEST_SIZE = 14
+_CODES = {track: code for code, track in enumerate(TRACKS, 1)}
+
+_encoder = msgspec.msgpack.Encoder()
+_headers = msgspec.msgpack.Decoder(dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A frame that could be read: the message, and the instants that its progress began with."""
+
+    message: Message
+    due_at: int
+    expires_at: int
+
+
+def pack_frame(raw_id: bytes, message: Message, due_at: int, expires_at: int) -> bytes:
+    """The frame of a message that is first due and expires at these instants."""
+    if due_at >> _INSTANT_BITS or expires_at >> _INSTANT_BITS:
+        raise InvalidMessage(f"message {message.id} is due or expires at an instant that cannot be stored")
+    try:
+        tenant = message.tenant.encode()
+        key = message.dedupe.encode() if message.dedupe is not None else b""
+        parent = pack_id(message.parent) if message.parent is not None else b""
+        headers = _encoder.encode(dict(message.headers)) if message.headers else b""
+        head = _HEAD.pack(
+            FORMAT,
+            _HEAD_SIZE + len(tenant) + 1 + len(key) + len(parent) + len(headers),
+            message.enqueued_at,
+            due_at,
+            expires_at,
+            message.ttl_s,
+            _CODES[message.track],
+            len(tenant),
+            len(key),
+            len(parent),
+        )
+    except UnicodeEncodeError as caught:
+        raise InvalidMessage(
+            f"message {message.id} holds text that is not Unicode: {caught.reason}"
+        ) from caught
+    except error as caught:
+        raise InvalidMessage(
+            f"message {message.id} has a tenant, key, parent or instant that cannot be stored: {caught}"
+        ) from caught
+    return b"".join((head, tenant, b"\0", key, parent, headers, message.body, raw_id[-1:]))
+
+
+def digest_of(entry: Entry) -> bytes:
+    """Fourteen bytes of what its dedupe key stands for; empty when it has none."""
+    if entry.message.dedupe is None:
+        return b""
+    return digest_body(entry.message.body if entry.digest is None else entry.digest)
+
+
+def digest_body(content: bytes) -> bytes:
+    """Fourteen bytes: with the 16 of an id they fill what the server allocates for both anyway."""
+    return blake2b(content, digest_size=_DIGEST_SIZE).digest()
+
+
+def open_frame(message_id: str, queue: str, frame: bytes) -> Opened:
+    """The message in a frame; ValueError says why it cannot be read."""
+    if len(frame) < _HEAD_SIZE:
+        raise ValueError("it is cut short")
+    fields = _HEAD.unpack_from(frame)
+    form, length, enqueued_at, due_at, expires_at, ttl_s, track, tenant_size, key_size, parent_size = fields
+    if form != FORMAT:
+        raise ValueError(f"its format is {form}, newer than {FORMAT} or damaged: upgrade Redrive")
+    tenant_ends = _HEAD_SIZE + tenant_size
+    key_ends = tenant_ends + 1 + key_size
+    headers_begin = key_ends + parent_size
+    if not headers_begin <= length <= len(frame) or not 1 <= track <= len(TRACKS):
+        raise ValueError("it is cut short or damaged")
+    message = Message(
+        message_id,
+        queue,
+        frame[_HEAD_SIZE:tenant_ends].decode(),
+        frame[length:-1],
+        enqueued_at,
+        ttl_s,
+        TRACKS[track - 1],
+        frame[tenant_ends + 1 : key_ends].decode() if key_size else None,
+        _headers.decode(frame[headers_begin:length]) if headers_begin < length else {},
+        unpack_id(frame[key_ends:headers_begin]) if parent_size else None,
+    )
+    return Opened(message, due_at, expires_at)
+
+
+def open_body(frame: bytes | None) -> bytes | None:
+    """The body alone; None when the frame is missing or damaged."""
+    if frame is None or len(frame) < _HEAD_SIZE or frame[0] != FORMAT:
+        return None
+    length: int = _HEAD.unpack_from(frame)[1]
+    return frame[length:-1] if length <= len(frame) else None
