@@ -144,6 +144,18 @@ async def test_suspects_count_for_the_rate_and_wait_for_it(bench: Bench, store: 
     assert ids_of(await take(store, 1, alone=True)) == [ids[2]]
 
 
+async def test_a_suspect_that_takes_the_last_of_a_rate_leaves_nothing_due_before_its_end(
+    store: Store,
+) -> None:
+    await submit(store, 3)
+    await crash(store, await take_one(store))
+    await set_rate(store, Rate(1, MINUTE_S))
+    claimed = await claim(store, 1, alone=True)
+    assert len(claimed.deliveries) == 1
+    assert claimed.next_at is not None
+    assert abs(claimed.next_at - store.now() - 1000 * MINUTE_S) < 5_000
+
+
 async def test_a_cap_and_a_rate_hold_together(bench: Bench, store: Store) -> None:
     ids = await submit(store, 9)
     await store.set_lane("orders", "acme", LaneChange(cap=2, rate=Rate(3, MINUTE_S)))

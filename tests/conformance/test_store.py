@@ -7,7 +7,7 @@ import time
 
 from redrive.core.lifecycle import State
 from redrive.core.message import Lease
-from redrive.core.ports import Durability, Store
+from redrive.core.ports import Durability, Grade, Store
 from tests.conformance.backends import Bench
 from tests.conformance.makers import account, new_token, submit, take_one
 
@@ -69,3 +69,21 @@ async def test_calls_under_way_end_before_the_store_closes(bench: Bench) -> None
     ids = [message_id for task in appends for message_id in await task]
     for message_id in ids:
         assert (await account(other, message_id)).state is State.WAITING
+
+
+async def test_a_store_tells_how_full_it_is(store: Store) -> None:
+    before = await store.capacity()
+    await submit(store, 500, body=b"x" * 4_000)
+    after = await store.capacity()
+    assert after.used_bytes > before.used_bytes > 0
+    assert after.limit_bytes is None or after.limit_bytes >= after.used_bytes
+    assert after.waiting_bytes is None or after.waiting_bytes > 1_000_000
+    assert after.accepts
+
+
+async def test_an_examination_says_what_it_found_and_how_to_mend_what_is_not_right(store: Store) -> None:
+    findings = await store.examine()
+    assert any(one.subject.startswith("durability") for one in findings)
+    assert all(one.subject and one.found for one in findings)
+    assert all(one.mend for one in findings if one.grade in (Grade.WARNING, Grade.WRONG))
+    assert [one for one in findings if one.grade is Grade.WRONG] == []

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from redrive.core.ports import WORKER_RECORDS
+from redrive.engine.upkeep import Announcement
 from redrive.stores.redis import RedisStore
 from redrive.stores.redis.errors import EXPLAINED, PASSING
 from tests.conformance import makers
@@ -40,7 +40,7 @@ async def server(tmp_path: Path) -> AsyncIterator[RedisServer]:
         await makers.bury(store, dead)
         await makers.retry(store, retried, delay_s=600)
         await store.write_journal("audit", {"who": "ann"})
-        await store.put_record(WORKER_RECORDS, "w1", {"queues": ["orders"]}, expected=None, ttl_s=60)
+        await Announcement(store, "w1", ("orders",)).renew()
     yield server
     server.stop()
 

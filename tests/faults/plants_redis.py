@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from redrive.core.lifecycle import State
@@ -11,6 +12,8 @@ from redrive.core.message import Entry
 from redrive.core.ports import Receipt, Status
 from redrive.stores.redis import RedisStore, scripts
 from redrive.stores.redis.client import Client
+from redrive.stores.redis.frames import digest_of
+from redrive.stores.redis.ids import pack_id
 from tests.faults.plants import Bugs, Fire, replace_method, wrap
 
 
@@ -34,7 +37,43 @@ def accept_before_commit() -> None:
     replace_method(RedisStore, "append", append_later)
 
 
-def rewrite(name: str, before: str, after: str) -> None:
+def settle_without_token() -> None:
+    """A settle moves the message whoever holds it."""
+    _rewrite("leases", "if string.sub(value, ends) ~= token then", "if false then")
+
+
+def count_attempt_late() -> None:
+    """The attempt of a message that was tried before is not counted when it is handed out."""
+    _rewrite("claim", "item.state, item.attempts = 'claimed', item.attempts + 1", "item.state = 'claimed'")
+
+
+def dedupe_key_first() -> None:
+    """The dedupe key is written in a step of its own, before the message."""
+    original = RedisStore.append
+
+    async def key_then_message(self: RedisStore, groups: Sequence[Sequence[Entry]]) -> list[list[Receipt]]:
+        for entry in (entry for group in groups for entry in group):
+            message = entry.message
+            field = f"{message.tenant}\0{message.dedupe}".encode()
+            value = digest_of(entry) + pack_id(message.id)
+            await self._client.command(
+                "HSETNX", f"{self._client.queue_key(message.queue)}:keys", field, value
+            )
+        plain = [
+            [replace(entry, message=replace(entry.message, dedupe=None)) for entry in group]
+            for group in groups
+        ]
+        return await original(self, plain)
+
+    replace_method(RedisStore, "append", key_then_message)
+
+
+def reclaim_live_leases() -> None:
+    """A sweep takes over whatever is claimed, as if all other workers were dead."""
+    _rewrite("reclaim", "root .. ':leases', '-inf', now,", "root .. ':leases', '-inf', '+inf',")
+
+
+def _rewrite(name: str, before: str, after: str) -> None:
     """Change the text of one Lua file as this process loads it."""
     loader: Any = scripts
     original = loader.load_lua
@@ -47,4 +86,14 @@ def rewrite(name: str, before: str, after: str) -> None:
     loader.load_lua = load_lua
 
 
-BUGS = Bugs(RedisStore, wrap_commit, (accept_before_commit,))
+BUGS = Bugs(
+    RedisStore,
+    wrap_commit,
+    (
+        settle_without_token,
+        count_attempt_late,
+        accept_before_commit,
+        dedupe_key_first,
+        reclaim_live_leases,
+    ),
+)

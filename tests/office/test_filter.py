@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 
+import apsw
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +26,9 @@ from redrive.office.filters.terms import (
     Reasoned,
     Text,
 )
+from redrive.office.index.cursors import Cursor, Order
+from redrive.office.index.finding import count, find
+from redrive.office.statements import load_sql
 
 EXAMPLE = (
     'queue:email:send tenant:acme code:550 reason:"mailbox full" age:>2h kind:permanent attempts:>=3'
@@ -51,6 +57,14 @@ PIECES = (
         "'",
         "\x00",
     ),
+)
+BODIES = (
+    b'{"order_id": 7, "items": [{"sku": "x"}]}',
+    b"[[1]]",
+    b"7",
+    b'{"": {"%": null}}',
+    b"\xff\x00",
+    b"{",
 )
 
 
@@ -159,6 +173,43 @@ def test_nothing_that_a_person_wrote_gets_into_the_condition(text: str, scope: s
     assert not re.search(r"[^a-z_ ?(),'<>=\\]", re.sub(r"None|'\\'|coalesce\(\w+, ''\)", "", pieces)), pieces
     assert condition.narrow.startswith("tenant = :value_0")
     assert condition.bindings["value_0"] == scope
+
+
+@pytest.fixture(scope="module")
+def relations() -> Iterator[apsw.Connection]:
+    """The index's relations with one letter for each odd payload."""
+    db = apsw.Connection(":memory:")
+    db.execute(load_sql("index")["schema"])
+    for number, body in enumerate(BODIES):
+        row = (str(number), "q", "t", "poison", None, None, "why", "f", 1, 0, 0, number, number, 1.5)
+        db.execute(load_sql("index")["add_letter"], row)
+        db.execute(load_sql("index")["add_body"], (str(number), body))
+    yield db
+    db.close()
+
+
+@given(text=texts())
+def test_every_filter_can_be_asked_and_its_opposite_finds_the_rest(
+    relations: apsw.Connection, text: str
+) -> None:
+    read = attempt(text)
+    if isinstance(read, FilterError):
+        return
+    condition = compile_filter(read, now=1_000)
+    page = find(relations, condition, Cursor.start(Order.OLDEST), 100, 10)
+    assert count(relations, condition) == len(page.letters)
+    if len(read.terms) == 1:
+        opposite = Filter((replace(read.terms[0], negated=not read.terms[0].negated),))
+        rest = count(relations, compile_filter(opposite, now=1_000))
+        assert rest == len(BODIES) - len(page.letters)
+
+
+@pytest.mark.parametrize(
+    "path", ["order_id", "items.0.sku", "a-b", "a/b", "ação", "*", "#", "#-1", "a'b", "'", "@", "99999999999"]
+)
+def test_any_path_can_be_asked_for(relations: apsw.Connection, path: str) -> None:
+    condition = compile_filter(parse(f"payload.{path}:x"), now=0)
+    assert count(relations, condition) == (path == "items.0.sku")
 
 
 def test_only_payload_and_text_are_dear() -> None:

@@ -260,6 +260,24 @@ async def test_without_anything_known_a_silent_store_is_an_error(clock: Store, f
 
 
 @on_sqlite
+async def test_a_file_that_another_writes_to_for_long_is_read_as_it_is(
+    clock: Store, feed: Telling, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fed = Fed(clock, feed, folder, "redis://a")
+    feed.died(letter(clock))
+    await fed.ready(5)
+    monkeypatch.setattr("redrive.office.index.disposable.PATIENCE_MS", 1)
+    other = apsw.Connection(str(databases(folder)[0]))
+    other.execute("begin immediate")
+    feed.died(letter(clock))
+    assert len(await ids(fed)) == 1
+    assert fed.freshness.behind
+    other.execute("rollback")
+    assert len(await ids(fed)) == 2
+    other.close()
+
+
+@on_sqlite
 async def test_what_cannot_be_taken_in_at_once_is_said_to_be_missing(clock: Store, feed: Telling) -> None:
     feed.died(letter(clock))
     fed = Fed(clock, feed, None, "")

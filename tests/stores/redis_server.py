@@ -10,9 +10,10 @@ from typing import TypeVar
 from redis.asyncio import Redis
 
 from redrive.core.errors import StoreUnavailable
-from redrive.stores.redis import RedisStore
+from redrive.core.ports import Store
 
 T = TypeVar("T")
+OpenStore = TypeVar("OpenStore", bound=Store)
 
 
 @asynccontextmanager
@@ -26,7 +27,7 @@ async def connected(url: str) -> AsyncIterator[Redis]:
 
 
 @asynccontextmanager
-async def opened(store: RedisStore) -> AsyncIterator[RedisStore]:
+async def opened(store: OpenStore) -> AsyncIterator[OpenStore]:
     """The store, open while inside."""
     await store.open()
     try:

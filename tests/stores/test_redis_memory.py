@@ -99,10 +99,15 @@ async def test_the_memory_of_waiting_and_dead_messages_is_told_apart(url: str) -
         assert before.waiting_bytes > 900_000
         await makers.bury(store, *await makers.take(store, 60))
         after = await store.capacity()
+        await makers.complete(store, *await makers.take(store, 40))
+        finished = await store.capacity()
     assert after.waiting_bytes is not None
     assert after.dead_bytes is not None
     assert 300_000 < after.waiting_bytes < 600_000
     assert after.dead_bytes > 500_000
+    assert finished.waiting_bytes is not None
+    assert finished.waiting_bytes < 20_000
+    assert finished.finished_bytes
 
 
 async def test_memory_is_asked_for_at_most_about_once_a_second(url: str, server: Redis) -> None:

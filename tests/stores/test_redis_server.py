@@ -131,7 +131,7 @@ async def test_a_server_that_hides_its_settings_but_shows_that_it_evicts_is_refu
 async def test_a_full_server_lets_a_new_worker_in_to_drain_it(store: RedisStore, server: Redis) -> None:
     await makers.submit(store, 2)
     await server.config_set("maxmemory", "1mb")
-    async with opened(store.twin()) as worker:  # type: ignore[arg-type]
+    async with opened(store.twin()) as worker:
         assert await makers.complete(worker, *await makers.take(worker)) == set()
 
 

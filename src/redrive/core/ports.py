@@ -221,7 +221,8 @@ class Moves(Protocol):
 
     async def bury(self, letters: Sequence[DeadLetter]) -> AbstractSet[str]:
         """Take in dead letters from elsewhere, as they are; ids already known are skipped (P28), except
-        those whose record says they were archived: these are dead again, as they were."""
+        those whose record says they were archived, and not at a later generation: these are dead again,
+        as they were."""
         ...
 
     async def cancel(self, queue: str, ids: Sequence[str], *, actor: str) -> AbstractSet[str]:

@@ -173,6 +173,7 @@ def _transaction(db: apsw.Connection) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        db.execute("rollback")
+        if db.in_transaction:
+            db.execute("rollback")
         raise
     db.execute("commit")

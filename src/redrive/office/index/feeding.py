@@ -73,7 +73,7 @@ class Fed:
         try:
             async with asyncio.timeout(None if budget_s is None else budget_s + _GRACE_S):
                 whole = await self._catch_up(filling, budget_s)
-        except (StoreUnavailable, TimeoutError) as error:
+        except (StoreUnavailable, TimeoutError, apsw.BusyError) as error:
             stale_s = await self._age_s(filling)
             if stale_s is None:
                 raise StoreUnavailable(

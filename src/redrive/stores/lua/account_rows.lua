@@ -31,9 +31,11 @@ local function find_content(id)
   return nil
 end
 
--- A token stands behind two bytes, the length of the tenant and the tenant (leases.lua).
+-- Marks, track, tenant and token, as leases.lua packs them.
+local HELD = '>BBBc0I2c0'
+
 local function deadline_of(held)
-  local token = held ~= '' and string.sub(held, 4 + string.byte(held, 3))
+  local token = held ~= '' and select(4, struct.unpack(HELD, held))
   return tonumber(token and redis.call('ZSCORE', root .. ':leases', token) or -1)
 end
 

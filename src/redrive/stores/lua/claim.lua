@@ -15,7 +15,7 @@ local token, limit, lease_ms = ARGV[2], integer(3), integer(4)
 local most_bytes, quantum = integer(5), integer(6)
 local rate_count, rate_period_ms, alone = integer(7), integer(8), integer(9) == 1
 
-local ids, held, tried = {}, {}, {}
+local ids, held, frames, tried = {}, {}, {}, {}
 local taken_bytes, full = 0, false
 
 -- core.limits.reserve: a period begins with its first hand-out.
@@ -51,7 +51,7 @@ end
 
 local held_values = {}
 
--- The same for all messages of a lane's track that were never tried.
+-- What :held says of a message before its head; the same for all of a lane's track and marks.
 local function held_value(lane, track, marks)
   local values = held_values[lane]
   if not values then
@@ -77,8 +77,7 @@ local function offer(lane, track, element)
     full = true
     return false
   end
-  local value = held_value(lane, track, marks)
-  ids[number + 1], held[2 * number + 1], held[2 * number + 2] = id, id, value
+  ids[number + 1], held[number + 1] = id, held_value(lane, track, marks)
   if marks > 0 and bit.band(marks, TRIED) > 0 then
     tried[#tried + 1] = { id, lane, track }
   end
@@ -183,8 +182,13 @@ local function find_next_at()
 end
 
 local function write_batch()
+  local pairs_of = {}
   charge_tried()
-  write_lease(token, now + lease_ms, ids, held)
+  for index, id in ipairs(ids) do
+    held[index] = held[index] .. cut_head(frames[index])
+    pairs_of[2 * index - 1], pairs_of[2 * index] = id, held[index]
+  end
+  write_lease(token, now + lease_ms, ids, pairs_of)
   window_used = window_used + #ids
   if rate_count > 0 then
     redis.call('HSET', root, 'window_began_at', window_began_at, 'window_used', window_used)
@@ -209,6 +213,7 @@ local function hand_out_batch()
     close_streams(count_taken)
   end
   if #ids > 0 then
+    frames = get_all(root .. ':messages', ids)
     write_batch()
   end
   save_lanes()
@@ -216,14 +221,11 @@ local function hand_out_batch()
 end
 
 local paused = (redis.call('HGET', root, 'state') or 'running') ~= 'running'
-local values = {}
 if redis.call('EXISTS', lease_key(token)) == 1 then
-  ids, values = list_held(token)
+  ids, held = list_held(token)
+  frames = get_all(root .. ':messages', ids)
 elseif not paused then
   hand_out_batch()
-  for index = 1, #ids do
-    values[index] = held[2 * index]
-  end
 end
 local suspects = redis.call('ZCOUNT', root .. ':suspects', '-inf', now) > 0 and not paused
-return { now, suspects and 1 or 0, paused and -1 or find_next_at(), answer_batch(token, ids, values) }
+return { now, suspects and 1 or 0, paused and -1 or find_next_at(), answer_batch(token, ids, held, frames) }

@@ -11,12 +11,16 @@ local function read_completions(first, number)
 end
 
 -- A message that was tried before, or whose frame cannot be read, or that has open children.
-local function complete_one(id, marks, track, tenant, keep)
-  local item = held_item(id, marks, track, tenant)
+local function complete_one(id, marks, track, tenant, head, keep)
+  local item = held_item(id, marks, track, tenant, head)
   judge_redrive(item, 'passed')
   end_redrive(item, 'done')
   item.state, item.finished_at = 'done', now
-  if keep ~= 0 or has_children(id) then
+  local open = has_children(id)
+  if open or head == '' then
+    item.frame = redis.call('HGET', root .. ':messages', id) or ''
+  end
+  if keep ~= 0 or open then
     finish(item, false)
   else
     forget_finished({ id })
@@ -36,11 +40,15 @@ local function new_batch()
   return { done = {}, fields = {}, field_ids = {}, endings = {}, order = {}, parents = {}, tokens = {}, lanes = {} }
 end
 
-local function note_completed(batch, id, token, tenant, field, parent)
+local function note_completed(batch, id, token, tenant, head)
   local done, lane = batch.done, touch(tenant)
   done[#done + 1] = id
   batch.tokens[token] = (batch.tokens[token] or 0) + 1
   batch.lanes[lane] = (batch.lanes[lane] or 0) + 1
+  local field, parent = nil, nil
+  if head ~= '' then
+    field, parent = read_ends(head)
+  end
   if field then
     batch.fields[#batch.fields + 1], batch.field_ids[#batch.field_ids + 1] = field, id
   end
@@ -51,23 +59,22 @@ end
 
 local function gather(ids, tokens, keep, refused)
   local batch, seen = new_batch(), {}
-  local held, frames = get_all(root .. ':held', ids), get_all(root .. ':messages', ids)
+  local held = get_all(root .. ':held', ids)
   local families = redis.call('EXISTS', root .. ':children') == 1
   local ended, ended_at = struct.pack(ENDING, now, 0), struct.pack('>I6', now)
   local endings, order = batch.endings, batch.order
   for index, id in ipairs(ids) do
-    local marks, track, tenant = read_held(held[index], tokens[index])
+    local marks, track, tenant, head = read_held(held[index], tokens[index])
     if not marks or seen[id] then
       refused[#refused + 1] = id
     else
-      local length, field, parent = read_ends(frames[index])
       seen[id] = true
-      note_completed(batch, id, tokens[index], tenant, field, parent)
-      if not length or bit.band(marks, TRIED + LOST + EXPIRED) > 0 or (families and has_children(id)) then
-        complete_one(id, marks, track, tenant, keep)
+      note_completed(batch, id, tokens[index], tenant, head)
+      if head == '' or bit.band(marks, TRIED + LOST + EXPIRED) > 0 or (families and has_children(id)) then
+        complete_one(id, marks, track, tenant, head, keep)
       elseif keep ~= 0 then
         local last = #endings
-        endings[last + 1], endings[last + 2] = id, ended .. string.sub(frames[index], 1, length)
+        endings[last + 1], endings[last + 2] = id, ended .. head
         order[#order + 1] = ended_at .. id
       end
     end

@@ -1,12 +1,12 @@
--- frames.lua: the frozen message as packing.py lays it down. Composed after lane_record.lua.
+-- frames.lua: the frozen message as frames.py lays it down. Composed after lane_record.lua.
 --
--- A frame is a head, the body, and a byte of the id: Lua hashes few bytes of a long string, always the last, and is slow
--- with many strings of one hash, such as frames with equal bodies. The head: format, its own length, enqueued_at, due_at, expires_at, ttl_s, track,
--- the lengths of tenant, dedupe key and parent; then tenant, a zero byte, key, parent, headers. So tenant and key
--- together are the field of :keys, and a finished message keeps the head.
+-- A frame is a head and the body. The head: format, its own length, the body's, enqueued_at, due_at, expires_at, ttl_s,
+-- track, the lengths of tenant, dedupe key and parent; then tenant, a zero byte, key, parent, headers. So tenant and key
+-- together are the field of :keys. A finished message keeps its head, and a lease carries it, because a script that reads
+-- a whole frame pays for every byte of it.
 
-local FRAME = '>BI4I8I8I8dBBI2I2'
-local FRAME_SIZE = 43
+local FRAME = '>BI4I4I8I8I8dBBI2I2'
+local FRAME_SIZE = 47
 local FORMAT = 1
 
 -- Nil for what cannot be read here (P25): a script that fails half-way does not roll back.
@@ -14,7 +14,7 @@ local function read_head(frame)
   if not frame or #frame < FRAME_SIZE or string.byte(frame) ~= FORMAT then
     return nil
   end
-  local _, length, _, due_at, expires_at, ttl_s, track, tenant_length, key_length, parent_length =
+  local _, length, size, _, due_at, expires_at, ttl_s, track, tenant_length, key_length, parent_length =
     struct.unpack(FRAME, frame)
   local tenant_ends = FRAME_SIZE + tenant_length
   local key_ends = tenant_ends + 1 + key_length
@@ -22,31 +22,34 @@ local function read_head(frame)
     return nil
   end
   return {
-    length = length, due_at = due_at, expires_at = expires_at, ttl_ms = math.floor(ttl_s * 1000 + 0.5), track = track,
-    tenant = string.sub(frame, FRAME_SIZE + 1, tenant_ends), size = math.max(0, #frame - length - 1),
+    length = length, size = size, due_at = due_at, expires_at = expires_at,
+    ttl_ms = math.floor(ttl_s * 1000 + 0.5), track = track, tenant = string.sub(frame, FRAME_SIZE + 1, tenant_ends),
     field = key_length > 0 and string.sub(frame, FRAME_SIZE + 1, key_ends) or nil,
     parent = parent_length > 0 and string.sub(frame, key_ends + 1, key_ends + parent_length) or nil,
   }
 end
 
--- Of the head only its length, the dedupe field and the parent, for what is done often.
-local function read_ends(frame)
+-- The head of a frame, empty when it cannot be read.
+local function cut_head(frame)
   if not frame or #frame < FRAME_SIZE or string.byte(frame) ~= FORMAT then
-    return nil
+    return ''
   end
   local length = struct.unpack('>I4', frame, 2)
-  local tenant_length, key_length, parent_length = struct.unpack('>BI2I2', frame, FRAME_SIZE - 4)
-  local key_ends = FRAME_SIZE + tenant_length + 1 + key_length
-  if length > #frame or key_ends + parent_length > length then
-    return nil
-  end
-  return length, key_length > 0 and string.sub(frame, FRAME_SIZE + 1, key_ends) or nil,
-    parent_length > 0 and string.sub(frame, key_ends + 1, key_ends + parent_length) or nil
+  return length <= #frame and string.sub(frame, 1, length) or ''
 end
 
+-- The dedupe field and the parent in a head, for what is done often.
+local function read_ends(head)
+  local tenant_length, key_length, parent_length = struct.unpack('>BI2I2', head, FRAME_SIZE - 4)
+  local key_ends = FRAME_SIZE + tenant_length + 1 + key_length
+  return key_length > 0 and string.sub(head, FRAME_SIZE + 1, key_ends) or nil,
+    parent_length > 0 and string.sub(head, key_ends + 1, key_ends + parent_length) or nil
+end
+
+-- What cannot be read stays as it is.
 local function drop_body(frame)
-  local head = read_head(frame)
-  return head and string.sub(frame, 1, head.length) or frame
+  local head = cut_head(frame)
+  return head ~= '' and head or frame
 end
 
 -- What is left of a message that is done or removed: when, the length of its progress, progress (none when it was done

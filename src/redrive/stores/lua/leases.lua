@@ -1,30 +1,31 @@
 -- leases.lua: who holds what. Composed after items.lua.
 --
--- A lease is a token with a deadline and the ids handed out under it; it ends with the last of them. :held says of
--- each claimed id: marks, track, tenant, token. Marks: TRIED and CHILD as of an element; CHARGED: an attempt was
--- counted; PROBE: its lane was held; LOST, EXPIRED: why `reclaim` took it over.
+-- A lease is a token with a deadline and the ids handed out under it; it ends with the last of them. :held says of each
+-- claimed id: marks, track, tenant, token, and the head of its frame. Marks: TRIED and CHILD as of an element; CHARGED: an
+-- attempt was counted; PROBE: its lane was held; LOST, EXPIRED: why `reclaim` took it over.
 
-local HELD = '>BBBc0'
+local HELD = '>BBBc0I2c0'
 local CHARGED, PROBE, LOST, EXPIRED = 16, 32, 64, 128
 
 local function lease_key(token)
   return root .. ':lease:' .. token
 end
 
+-- The head of the frame is to be put behind it.
 local function pack_held(marks, track, tenant, token)
-  return struct.pack(HELD, marks, track, #tenant, tenant) .. token
+  return struct.pack(HELD, marks, track, #tenant, tenant, #token, token)
 end
 
--- Marks, track and tenant of what a token holds; nil when the id is not held by it.
+-- Marks, track, tenant and head of what a token holds; nil when the id is not held by it.
 local function read_held(value, token)
   if not value then
     return nil
   end
-  local marks, track, tenant, ends = struct.unpack(HELD, value)
-  if string.sub(value, ends) ~= token then
+  local marks, track, tenant, holder, ends = struct.unpack(HELD, value)
+  if holder ~= token then
     return nil
   end
-  return marks, track, tenant
+  return marks, track, tenant, string.sub(value, ends)
 end
 
 -- `held` is ids and their values in turn.
@@ -55,11 +56,10 @@ local function list_held(token)
   return ids, held
 end
 
--- The item that is held, with what its lease says; never nil.
-local function held_item(id, marks, track, tenant)
-  local frame = redis.call('HGET', root .. ':messages', id)
+-- The item that is held, with what its lease says; never nil. Its frame is only the head.
+local function held_item(id, marks, track, tenant, head)
   local packed = bit.band(marks, TRIED) > 0 and (redis.call('HGET', root .. ':progress', id) or '') or nil
-  local item = make_item(id, frame, packed) or salvage_item(id, frame, tenant, track, false)
+  local item = make_item(id, head, packed) or salvage_item(id, head, tenant, track, false)
   if not item.tried and bit.band(marks, CHARGED) > 0 then
     item.attempts = 1
   end
@@ -96,8 +96,8 @@ end
 
 -- { until_at, { id, frame, held, ... }, { id, its progress, ... } of those that were tried, { parent, its frame, ... } },
 -- each parent once; until_at is 0 when the token holds nothing.
-local function answer_batch(token, ids, held)
-  local frames, batch = get_all(root .. ':messages', ids), {}
+local function answer_batch(token, ids, held, frames)
+  local batch = {}
   for index, id in ipairs(ids) do
     local last = #batch
     batch[last + 1], batch[last + 2], batch[last + 3] = id, frames[index], held[index]

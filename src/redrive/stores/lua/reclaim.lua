@@ -10,8 +10,8 @@
 local token, lease_ms, limit = ARGV[2], integer(3), integer(4)
 local ids, held, values = {}, {}, {}
 
-local function take_over(id, marks, track, tenant)
-  local value = pack_held(marks, track, tenant, token)
+local function take_over(id, marks, track, tenant, head)
+  local value = pack_held(marks, track, tenant, token) .. head
   ids[#ids + 1], values[#values + 1] = id, value
   held[#held + 1], held[#held + 2] = id, value
 end
@@ -21,9 +21,9 @@ local function take_lease(old)
   local old_ids, old_values = list_held(old)
   local taken = math.min(#old_ids, limit - #ids)
   for index = 1, taken do
-    local marks, track, tenant = read_held(old_values[index], old)
+    local marks, track, tenant, head = read_held(old_values[index], old)
     local kept = bit.band(marks, TRIED + CHILD + CHARGED)
-    take_over(old_ids[index], kept + (bit.band(marks, EXPIRED) > 0 and EXPIRED or LOST), track, tenant)
+    take_over(old_ids[index], kept + (bit.band(marks, EXPIRED) > 0 and EXPIRED or LOST), track, tenant, head)
   end
   let_go(old, taken)
 end
@@ -32,7 +32,9 @@ local function take_expired(lane, track, element)
   local _, _, _, marks = struct.unpack(ELEMENT, element)
   count(lane, 'waiting', -1)
   count(lane, 'in_flight', 1)
-  take_over(id_of(element), bit.band(marks, TRIED + CHILD) + EXPIRED, track, lane.tenant)
+  local id = id_of(element)
+  local head = cut_head(redis.call('HGET', root .. ':messages', id))
+  take_over(id, bit.band(marks, TRIED + CHILD) + EXPIRED, track, lane.tenant, head)
 end
 
 local function track_of(name)
@@ -130,4 +132,4 @@ if redis.call('EXISTS', lease_key(token)) == 1 then
 else
   sweep()
 end
-return answer_batch(token, ids, values)
+return answer_batch(token, ids, values, get_all(root .. ':messages', ids))

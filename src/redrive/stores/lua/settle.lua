@@ -54,6 +54,7 @@ function apply.bury(item, settlement)
   end
   judge_redrive(item, 'failed')
   item.reason, item.fingerprint, item.died_at = settlement.reason, settlement.fingerprint, now
+  item.frame = redis.call('HGET', root .. ':messages', item.id) or ''
   redis.call('HDEL', root .. ':messages', item.id)
   enter_dead(item)
   end_redrive(item, 'dead')
@@ -81,12 +82,12 @@ end
 
 local function settle(settlement)
   local id, token = settlement.id, settlement.token
-  local marks, track, tenant = read_held(redis.call('HGET', root .. ':held', id), token)
+  local marks, track, tenant, head = read_held(redis.call('HGET', root .. ':held', id), token)
   if not marks then
     refused[#refused + 1] = id
     return
   end
-  local item = held_item(id, marks, track, tenant)
+  local item = held_item(id, marks, track, tenant, head)
   redis.call('HDEL', root .. ':held', id)
   let_go(token, 1)
   count(touch(item.tenant), 'in_flight', -1)

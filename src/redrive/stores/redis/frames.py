@@ -1,8 +1,7 @@
 """The frozen message as it lies in Redis, head and body (lua/frames.lua reads the same bytes).
 
 The head has fixed fields first, so that a script reads them with one call; tenant and dedupe key stand
-together as the field of the queue's keys. A body can be cut off without reading the rest. Behind it stands a
-byte of the id, so that the scripts' strings differ.
+together as the field of the queue's keys. A body can be cut off without reading the rest.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from redrive.stores.redis.ids import pack_id, unpack_id
 FORMAT = 1
 TRACKS = (Track.MAIN, Track.BULK, Track.REDRIVE)
 
-_HEAD = Struct(">BIQQQdBBHH")
+_HEAD = Struct(">BIIQQQdBBHH")
 _HEAD_SIZE = _HEAD.size
 _INSTANT_BITS = 48
 _DIGEST_SIZE = 14
@@ -39,7 +38,7 @@ class Opened:
     expires_at: int
 
 
-def pack_frame(raw_id: bytes, message: Message, due_at: int, expires_at: int) -> bytes:
+def pack_frame(message: Message, due_at: int, expires_at: int) -> bytes:
     """The frame of a message that is first due and expires at these instants."""
     if due_at >> _INSTANT_BITS or expires_at >> _INSTANT_BITS:
         raise InvalidMessage(f"message {message.id} is due or expires at an instant that cannot be stored")
@@ -51,6 +50,7 @@ def pack_frame(raw_id: bytes, message: Message, due_at: int, expires_at: int) ->
         head = _HEAD.pack(
             FORMAT,
             _HEAD_SIZE + len(tenant) + 1 + len(key) + len(parent) + len(headers),
+            len(message.body),
             message.enqueued_at,
             due_at,
             expires_at,
@@ -68,7 +68,7 @@ def pack_frame(raw_id: bytes, message: Message, due_at: int, expires_at: int) ->
         raise InvalidMessage(
             f"message {message.id} has a tenant, key, parent or instant that cannot be stored: {caught}"
         ) from caught
-    return b"".join((head, tenant, b"\0", key, parent, headers, message.body, raw_id[-1:]))
+    return b"".join((head, tenant, b"\0", key, parent, headers, message.body))
 
 
 def digest_of(entry: Entry) -> bytes:
@@ -88,7 +88,7 @@ def open_frame(message_id: str, queue: str, frame: bytes) -> Opened:
     if len(frame) < _HEAD_SIZE:
         raise ValueError("it is cut short")
     fields = _HEAD.unpack_from(frame)
-    form, length, enqueued_at, due_at, expires_at, ttl_s, track, tenant_size, key_size, parent_size = fields
+    form, length, _, enqueued_at, due_at, expires_at, ttl_s, track, tenant_size, key_size, parent_size = fields
     if form != FORMAT:
         raise ValueError(f"its format is {form}, newer than {FORMAT} or damaged: upgrade Redrive")
     tenant_ends = _HEAD_SIZE + tenant_size
@@ -100,7 +100,7 @@ def open_frame(message_id: str, queue: str, frame: bytes) -> Opened:
         message_id,
         queue,
         frame[_HEAD_SIZE:tenant_ends].decode(),
-        frame[length:-1],
+        frame[length:],
         enqueued_at,
         ttl_s,
         TRACKS[track - 1],
@@ -116,4 +116,4 @@ def open_body(frame: bytes | None) -> bytes | None:
     if frame is None or len(frame) < _HEAD_SIZE or frame[0] != FORMAT:
         return None
     length: int = _HEAD.unpack_from(frame)[1]
-    return frame[length:-1] if length <= len(frame) else None
+    return frame[length:] if length <= len(frame) else None

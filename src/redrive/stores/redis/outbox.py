@@ -28,9 +28,8 @@ class RedisOutbox:
         arguments: list[Argument] = [_pack_sizes(groups)]
         for entry in entries:
             message = entry.message
-            raw_id = pack_id(message.id)
-            frame = pack_frame(raw_id, message, entry.due_at, entry.expires_at)
-            arguments += (raw_id, frame, digest_of(entry))
+            frame = pack_frame(message, entry.due_at, entry.expires_at)
+            arguments += (pack_id(message.id), frame, digest_of(entry))
         await self._client.know_queue(queue)
         answers, *orphan = await self._client.run("append", self._client.queue_key(queue), *arguments)
         if orphan:

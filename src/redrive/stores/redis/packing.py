@@ -120,15 +120,14 @@ def pack_failure(failure: Failure | None) -> tuple[bytes, str, bytes]:
 def pack_letter(letter: DeadLetter) -> list[str | int | bytes]:
     """A dead letter from elsewhere, as bury.lua takes it."""
     message, progress = letter.message, letter.progress
-    raw_id = pack_id(message.id)
-    frame = pack_frame(raw_id, message, progress.due_at, progress.expires_at)
+    frame = pack_frame(message, progress.due_at, progress.expires_at)
     packed = _encoder.encode(_letter_progress(letter, message, progress))
     failures = [part for failure in letter.failures for part in pack_failure(failure)]
     redrives = [
         _encoder.encode(StoredRedriven(one.at, one.generation, one.actor, one.operation, one.result))
         for one in letter.redrives
     ]
-    head: list[str | int | bytes] = [raw_id, digest_body(message.body), frame, packed]
+    head: list[str | int | bytes] = [pack_id(message.id), digest_body(message.body), frame, packed]
     return [*head, len(letter.failures), *failures, len(redrives), *redrives]
 
 

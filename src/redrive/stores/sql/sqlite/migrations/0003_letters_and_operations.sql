@@ -26,7 +26,7 @@ create view letter_bodies (id, body) as
 select m.id, b.body from messages m join bodies b using (seq) where m.state = 'dead';
 
 insert into letters
-select m.id, q.name, l.tenant, m.reason, f.kind, f.code, coalesce(f.reason, m.reason), m.fingerprint,
+select m.id, q.name, l.tenant, m.reason, f.kind, f.code, coalesce(f.reason, m.reason), coalesce(m.fingerprint, ''),
   (select count(*) from failures c where c.seq = m.seq and c.kind in ('temporary', 'permanent', 'uncertain')
     and c.at >= coalesce((select r.at from redrives r where r.seq = m.seq order by r.generation desc limit 1), 0)),
   (select count(*) from redrives r where r.seq = m.seq), m.generation, m.enqueued_at, m.died_at, m.ttl_s

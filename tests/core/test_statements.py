@@ -1,0 +1,17 @@
+"""How a file of statements is cut into its sections."""
+
+from __future__ import annotations
+
+import pytest
+
+from redrive.core.statements import sections
+
+
+def test_a_file_is_cut_at_its_names_and_loses_its_comments() -> None:
+    text = "-- The head.\n\n-- name: first\nselect 1\n-- why\nfrom x\n\n-- name: second_one\nselect 2\n"
+    assert sections(text, "x.sql") == {"first": "select 1\nfrom x", "second_one": "select 2"}
+
+
+def test_a_name_that_is_given_twice_is_refused_with_its_file() -> None:
+    with pytest.raises(ValueError, match=r"x\.sql names a section twice"):
+        sections("-- name: one\nselect 1\n-- name: one\nselect 2\n", "x.sql")
