@@ -39,12 +39,18 @@ def accept_before_commit() -> None:
 
 def settle_without_token() -> None:
     """A settle moves the message whoever holds it."""
-    _rewrite("leases", "if string.sub(value, ends) ~= token then", "if false then")
+    _rewrite("leases", "if holder ~= token then", "if false then")
 
 
 def count_attempt_late() -> None:
-    """The attempt of a message that was tried before is not counted when it is handed out."""
+    """The attempt of a message that was tried before is counted when it ends, not when it is handed out."""
     _rewrite("claim", "item.state, item.attempts = 'claimed', item.attempts + 1", "item.state = 'claimed'")
+    _rewrite(
+        "settle",
+        "item.due_at, item.crashes = settlement.due_at, 0",
+        "item.due_at, item.crashes = settlement.due_at, 0\n"
+        "  item.attempts = item.attempts + (item.tried and 1 or 0)",
+    )
 
 
 def dedupe_key_first() -> None:
