@@ -10,11 +10,16 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from cyclopts import App
+from cyclopts.argument import Argument
+
+from redrive.cli import app as cli
+from redrive.cli.session import Flags
 from redrive.config.keys import NAMES, SECTIONS, VARIABLES
 from redrive.config.settings import Settings
 from redrive.core import lifecycle
@@ -75,10 +80,40 @@ def queue_table(meanings: Mapping[str, str]) -> str:
     return table(("key", "default", "meaning"), rows)
 
 
+def command_table() -> str:
+    """Every command with its arguments, what it says of itself, and its flags."""
+    rows = [_command_row(path, command) for path, command in _commands(cli, "redrive")]
+    return table(("command", "what it does", "flags"), rows)
+
+
+def _commands(group: App, above: str) -> Iterator[tuple[str, App]]:
+    for name in group:
+        if not name.startswith("-"):
+            below = list(_commands(group[name], f"{above} {name}"))
+            yield from below or [(f"{above} {name}", group[name])]
+
+
+def _command_row(path: str, command: App) -> tuple[str, str, str]:
+    arguments = [one for one in command.assemble_argument_collection() if one.names[0] != "*"]
+    places = [_place(one) for one in arguments if not one.names[0].startswith("-")]
+    flags = [one.names[0] for one in arguments if one.names[0].startswith("-")]
+    common = {f"--{each.name}" for each in fields(Flags)}
+    own = ", ".join(f"`{flag}`" for flag in flags if flag not in common)
+    return f"`{' '.join([path, *places])}`", command.help.strip().splitlines()[0], own
+
+
+def _place(argument: Argument) -> str:
+    name = argument.names[0]
+    if argument.field_info.kind is argument.field_info.VAR_POSITIONAL:
+        return f"[{name}...]"
+    return name if argument.required else f"[{name}]"
+
+
 def parts() -> dict[str, str]:
     """Every generated part by its name."""
     meanings: dict[str, Any] = tomllib.loads((ROOT / "script/settings.toml").read_text("utf-8"))
     made = {
+        "commands": command_table(),
         "lifecycle table": lifecycle.markdown_table(),
         "lifecycle diagram": f"```mermaid\n{lifecycle.mermaid()}\n```",
         "profiles": profile_table(),

@@ -22,6 +22,7 @@ _CONFIGURATION = Path(__file__).parent.parent / "deploy/redis.conf"
 _STARTS = 3
 _READY_TRIES = 250
 _READY_PAUSE_S = 0.02
+_WHOLE_TRIES = 1_000
 _SLOTS = 16_384
 _MASTERS = 3
 
@@ -83,22 +84,40 @@ class RedisCluster:
 
 def start_cluster(folder: Path) -> RedisCluster:
     """A cluster of three masters without replicas, ready for commands."""
-    servers, buses = [], [free_port() for _ in range(_MASTERS)]
-    for number, bus in enumerate(buses):
-        (own := folder / str(number)).mkdir()
-        servers.append(start_redis(own, cluster_enabled="yes", cluster_port=str(bus)))
-    for number, server in enumerate(servers):
+    servers = []
+    for number in range(_MASTERS):
+        servers.append(start_node(folder / str(number)))
         first, last = number * _SLOTS // _MASTERS, (number + 1) * _SLOTS // _MASTERS - 1
-        ask(server.port, "CLUSTER", "ADDSLOTSRANGE", str(first), str(last))
-        ask(server.port, "CLUSTER", "SET-CONFIG-EPOCH", str(number + 1))
-        ask(server.port, "CLUSTER", "MEET", "127.0.0.1", str(servers[0].port), str(buses[0]))
+        ask(servers[number].port, "CLUSTER", "ADDSLOTSRANGE", str(first), str(last))
+        ask(servers[number].port, "CLUSTER", "SET-CONFIG-EPOCH", str(number + 1))
     cluster = RedisCluster(tuple(servers))
-    for _ in range(_READY_TRIES):
+    for server in servers[1:]:
+        join(server, cluster)
+    for _ in range(_WHOLE_TRIES):
         if all(_is_whole(server) for server in servers):
             return cluster
         time.sleep(_READY_PAUSE_S)
     cluster.stop()
     raise RuntimeError(f"the cluster in {folder} did not become whole")
+
+
+def start_node(folder: Path, *, port: int | None = None, bus: int | None = None) -> RedisServer:
+    """A server that may be part of a cluster; `port` and `bus` start it again where it was."""
+    folder.mkdir(exist_ok=True)
+    options = {"cluster_enabled": "yes", "cluster_node_timeout": "5000"}
+    return start_redis(folder, port=port, cluster_port=str(bus or free_port()), **options)
+
+
+def bus_port(server: RedisServer) -> int:
+    """Where a node speaks to the others."""
+    place = ask(server.port, "CLUSTER", "NODES").decode().split("myself")[0].split("\n")[-1].split()[1]
+    return int(place.partition("@")[2].partition(",")[0])
+
+
+def join(server: RedisServer, cluster: RedisCluster) -> None:
+    """Let a node meet the first of a cluster."""
+    first = cluster.servers[0]
+    ask(server.port, "CLUSTER", "MEET", "127.0.0.1", str(first.port), str(bus_port(first)))
 
 
 def ask(port: int, *parts: str) -> bytes:

@@ -30,7 +30,7 @@ COMMANDS = dict(_commands(app, "redrive"))
 
 
 def test_there_are_commands() -> None:
-    assert len(COMMANDS) == 29
+    assert len(COMMANDS) == 54
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from redrive.core.errors import StoreUnavailable
 from redrive.core.letters import LetterKey
 from redrive.core.lifecycle import Move
 from redrive.core.message import Delivery, Entry
@@ -42,6 +43,7 @@ class Bugs:
         shared = {
             "settle_before_handler": settle_before_handler,
             "answer_settle_late": self._answer_settle_late,
+            "lose_settle_answers": self._lose_settle_answers,
             "redrive_deletes_first": self._redrive_deletes_first,
         }
         ({each.__name__: each for each in self.own} | shared)[name]()
@@ -76,6 +78,19 @@ class Bugs:
             return refused
 
         replace_method(self.store, "settle", settle_late)
+
+    def _lose_settle_answers(self) -> None:
+        """No bug but a bad line: the answer to every other settle is lost after its commit."""
+        original = self.store.settle  # type: ignore[attr-defined]
+        calls = count()
+
+        async def settle_unheard(self: Any, settlements: Sequence[Settlement]) -> AbstractSet[str]:
+            refused: AbstractSet[str] = await original(self, settlements)
+            if next(calls) % 2 == 0:
+                raise StoreUnavailable("the answer was lost on its way")
+            return refused
+
+        replace_method(self.store, "settle", settle_unheard)
 
     def _redrive_deletes_first(self) -> None:
         """A re-drive takes the letters away, then submits them anew."""

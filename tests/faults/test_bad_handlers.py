@@ -126,6 +126,21 @@ async def test_a_settle_whose_answer_is_late_is_no_lost_lease(tmp_path: Path, st
         assert site.handed("lease lost") == []
 
 
+async def test_a_settle_whose_answer_is_lost_is_asked_again_and_told_for_what_it_is(
+    tmp_path: Path, store_url: str
+) -> None:
+    """The repeat is refused because the first try was applied, while nobody else can have the lease (P8)."""
+    async with open_site(tmp_path, store_url) as site:
+        await site.start_worker(lease_s=30, plant="lose_settle_answers")
+        good, bad = await site.submit(Plan(fails=1)), await site.submit(Plan(permanent=1))
+        await site.wait_state(good, State.DONE)
+        await site.wait_state(bad, State.DEAD)
+        await site.wait_for("completed", good)
+        await site.wait_for("buried", bad)
+        assert await site.violations() == []
+        assert site.handed("refused") == []
+
+
 async def test_leases_of_a_new_queue_return_as_fast_as_of_an_old_one(tmp_path: Path, store_url: str) -> None:
     """Both workers are older than the queue; one of them dies (I8)."""
     async with open_site(tmp_path, store_url) as site:

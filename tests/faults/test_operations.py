@@ -12,12 +12,11 @@ from collections import Counter
 from pathlib import Path
 
 from redrive.core.lifecycle import State
-from redrive.core.ports import Store
-from redrive.office.audit import Query, read
 from redrive.office.operations import OperationState, Snapshot
 from redrive.office.operations.ledger import LETTER_RECORDS, LIVE_RECORDS
 from tests.conformance import makers
 from tests.faults.ledger import Plan
+from tests.faults.moved import check_audit, check_brought_back, told
 from tests.faults.processes import Child, Site, open_site
 from tests.faults.recovery import bury
 from tests.office.desks import desk, discard, redrive
@@ -56,8 +55,8 @@ async def test_a_redrive_killed_at_each_of_its_steps_moves_each_letter_once(
         await site.wait_idle()
         assert await site.violations() == []
         assert (seen.operation.state, seen.operation.frozen.total) == (OperationState.FINISHED, LETTERS)
-        await _check_brought_back(site, ids, [started.id])
-        await _check_audit(site.app.store, started.id)
+        await check_brought_back(site, ids, [started.id])
+        await check_audit(site.app.store, started.id)
 
 
 async def test_two_operators_who_start_the_same_redrive_at_once_move_each_letter_once(
@@ -75,9 +74,9 @@ async def test_two_operators_who_start_the_same_redrive_at_once_move_each_letter
         await site.wait_idle()
         assert await site.violations() == []
         assert site.evidence.repeated == 0
-        await _check_brought_back(site, ids, [one.id for one in started])
+        await check_brought_back(site, ids, [one.id for one in started])
         for one in started:
-            await _check_audit(store, one.id)
+            await check_audit(store, one.id)
 
 
 async def test_a_redrive_and_a_discard_of_the_same_letters_share_them_out(
@@ -103,7 +102,7 @@ async def test_a_redrive_and_a_discard_of_the_same_letters_share_them_out(
         assert states.keys() <= {State.DONE, State.REMOVED}
         assert states.total() == LETTERS
         for one in (back, away):
-            await _check_audit(store, one.id)
+            await check_audit(store, one.id)
 
 
 async def test_dead_redriven_failed_again_is_dead_again_and_can_be_brought_back_again(
@@ -144,13 +143,8 @@ async def _die(site: Site, point: str) -> None:
 
 async def _wait_told(site: Site, operation_id: str) -> Snapshot:
     """The operation, once it has ended and its outcome stands in the audit."""
-    office = desk(site.app.store)
-
-    async def told() -> bool:
-        return (await office.show(operation_id)).operation.told
-
-    await site.wait_until(told, f"operation {operation_id} ends")
-    return await office.show(operation_id)
+    await site.wait_until(lambda: told(site, operation_id), f"operation {operation_id} ends")
+    return await desk(site.app.store).show(operation_id)
 
 
 async def _are(site: Site, ids: list[str], state: State, generation: int) -> bool:
@@ -159,20 +153,3 @@ async def _are(site: Site, ids: list[str], state: State, generation: int) -> boo
         if any((one.state, one.progress.generation) != (state, generation) for one in accounts):
             return False
     return True
-
-
-async def _check_brought_back(site: Site, ids: list[str], operations: list[str]) -> None:
-    """Each letter is done in its second generation, moved by one operation, and counted for that one."""
-    accounts = site.evidence.accounts
-    assert accounts.keys() == set(ids)
-    moves = Counter(one.operation for account in accounts.values() for one in account.redrives)
-    assert all(len(account.redrives) == 1 for account in accounts.values())
-    assert all(account.progress.generation == 1 for account in accounts.values())
-    for operation in operations:
-        assert (await site.app.store.tally(operation)).moved == moves[operation]
-    assert sum(moves[operation] for operation in operations) == len(ids)
-
-
-async def _check_audit(store: Store, operation_id: str) -> None:
-    rows = [row.document["row"] async for row in read(store, Query(action=operation_id))]
-    assert rows == ["intent", "frozen", "outcome"]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.ledger import Plan
+from tests.faults.moved import told
 from tests.faults.processes import Child, Site, open_site
 from tests.faults.recovery import bury
 from tests.faults.stale import stop, stop_past_lease
@@ -160,13 +161,9 @@ async def test_a_redrive_that_deletes_first_is_caught(
         assert await worker.ended() == -signal.SIGKILL, worker.errors
         await site.note_kill()
         await site.start_worker(lease_s=LEASE_S, conductor_lease_s=LEASE_S)
-        await site.wait_until(lambda: _told(site, started.id), "the operation ends")
+        await site.wait_until(lambda: told(site, started.id), "the operation ends")
         await site.wait_idle()
         _judge(await site.violations(), "I1", caught)
-
-
-async def _told(site: Site, operation_id: str) -> bool:
-    return (await desk(site.app.store).show(operation_id)).operation.told
 
 
 def _planted(plant: str | None) -> dict[str, object]:

@@ -21,13 +21,20 @@ from redrive.core.settings import FINISHED_IN_MEMORY
 from redrive.core.verdict import Bury, Complete, RetryAt
 from redrive.wiring import make_store
 from tests.faults import trials
+from tests.faults.ledger import Plan
+from tests.faults.moved import check_audit, check_brought_back, told
 from tests.faults.processes import open_site
 from tests.faults.proxy import Budget, Proxy, at_random, open_proxy
+from tests.faults.recovery import bury
+from tests.office.desks import desk, redrive
 
 CUTS = 20
 EDGE = 3
 LEASE_S = 5.0
 MOST_BYTES = 6_000
+LETTERS = 1_000
+MOST_OPERATION_BYTES = 40_000
+"""A connection carries at least one chunk of a frozen list, now and then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +144,33 @@ async def test_connections_cut_all_the_time_cost_no_message_an_attempt(
         proxy.cut_all(Budget)
         await site.wait_idle()
         assert await site.violations() == []
+        assert site.handed("refused") == [], "its own settle, asked again, was taken for a stale one"
         assert proxy.cuts > 20
         print(f"{proxy.cuts} cuts, {site.evidence.repeated} repeated of {len(site.evidence.accepted)}")
         assert all(worker.running for worker in workers)
+
+
+async def test_an_operation_whose_connections_are_cut_all_the_time_moves_each_letter_once(
+    tmp_path: Path, redis_store: str, chance: random.Random
+) -> None:
+    """Its record, lease, moves and rows of the audit are asked for again, and are there once (P29, I12)."""
+    async with (
+        open_proxy(_port(redis_store)) as proxy,
+        open_site(tmp_path, redis_store, _through(redis_store, proxy)) as site,
+    ):
+        site.evidence.outages = True
+        ids = await bury(site, LETTERS, Plan(permanent=1))
+        for _ in range(2):
+            await site.start_worker(lease_s=LEASE_S, conductor_lease_s=0.5)
+        proxy.cut_all(at_random(chance, MOST_OPERATION_BYTES))
+        started = await desk(site.app.store).start(redrive(canary=5, rate="500/s"))
+        await site.wait_until(lambda: told(site, started.id), "the operation ends")
+        proxy.cut_all(Budget)
+        await site.wait_idle()
+        assert await site.violations() == []
+        await check_brought_back(site, ids, [started.id])
+        await check_audit(site.app.store, started.id)
+        print(f"{proxy.cuts} cuts")
 
 
 def _port(url: str) -> int:

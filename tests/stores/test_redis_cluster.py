@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from redrive.core.settings import FinishedSettings
 from redrive.stores.redis import RedisStore
 from redrive.wiring import make_store
 from tests.conformance import makers
-from tests.servers import RedisCluster, ask, start_cluster, start_redis
+from tests.servers import RedisCluster, ask, bus_port, join, start_cluster, start_node
 from tests.stores.redis_server import connected, eventually, opened
 
 QUEUES = tuple(f"queue{number}" for number in range(9))
@@ -35,6 +36,13 @@ def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisClust
     cluster = start_cluster(tmp_path_factory.mktemp("moving"))
     yield cluster
     cluster.stop()
+
+
+@pytest.fixture
+def stopped() -> Iterator[ExitStack]:
+    """What was started goes with the test, also when it fails."""
+    with ExitStack() as stack:
+        yield stack
 
 
 def index_of(queue: str) -> int:
@@ -120,11 +128,14 @@ async def test_a_queue_rests_while_its_slot_is_moved_key_by_key_and_nothing_of_i
         assert all(delivery.unreadable is None for delivery in taken)
 
 
-async def test_a_node_that_goes_stops_its_own_queues_only_until_it_is_back(tmp_path: Path) -> None:
+async def test_a_node_that_goes_stops_its_own_queues_only_until_it_is_back(
+    tmp_path: Path, stopped: ExitStack
+) -> None:
     cluster = start_cluster(tmp_path)
+    stopped.callback(cluster.stop)
     for server in cluster.servers:
         ask(server.port, "CONFIG", "SET", "cluster-require-full-coverage", "no")
-    lost, port, bus = cluster.servers[1], cluster.servers[1].port, bus_of(cluster, 1)
+    lost, bus = cluster.servers[1], bus_port(cluster.servers[1])
     async with opened(RedisStore(cluster.url)) as store:
         for queue in QUEUES:
             await makers.submit(store, queue=queue)
@@ -133,15 +144,47 @@ async def test_a_node_that_goes_stops_its_own_queues_only_until_it_is_back(tmp_p
             with pytest.raises(StoreUnavailable):
                 await makers.take(store, queue=queue)
         for queue in (one for one in QUEUES if index_of(one) != 1):
-            assert len(await _take_eventually(store, queue)) == 1
-        back = start_redis(tmp_path / "1", port=port, cluster_enabled="yes", cluster_port=bus)
+            assert len(await take_eventually(store, queue)) == 1
+        stopped.callback(start_node(tmp_path / "1", port=lost.port, bus=bus).stop)
         for queue in (one for one in QUEUES if index_of(one) == 1):
-            assert len(await _take_eventually(store, queue)) == 1
-    back.stop()
-    cluster.stop()
+            assert len(await take_eventually(store, queue)) == 1
 
 
-async def _take_eventually(store: RedisStore, queue: str) -> list[Delivery]:
+async def test_the_queues_of_a_node_that_dies_are_found_on_its_replica(
+    tmp_path: Path, stopped: ExitStack
+) -> None:
+    cluster = start_cluster(tmp_path)
+    stopped.callback(cluster.stop)
+    replica = start_node(tmp_path / "replica")
+    stopped.callback(replica.stop)
+    join(replica, cluster)
+    lost, queue = cluster.servers[1], next(one for one in QUEUES if index_of(one) == 1)
+    async with opened(RedisStore(cluster.url)) as store:
+        await makers.submit(store, queue=queue)
+        await until(lambda: ask(replica.port, "CLUSTER", "REPLICATE", node_id(cluster, 1)) == b"+OK\r\n")
+        await until(lambda: b"master_link_status:up" in ask(replica.port, "INFO", "replication"))
+        lost.process.kill()
+        lost.process.wait()
+        ask(replica.port, "CLUSTER", "FAILOVER", "TAKEOVER")
+        assert len(await take_eventually(store, queue)) == 1
+
+
+async def test_a_store_that_takes_a_cluster_for_one_server_learns_better(redis_cluster: RedisCluster) -> None:
+    prefix = f"cluster:{uuid.uuid4().hex[:12]}"
+    async with opened(RedisStore(redis_cluster.url, prefix=prefix, cluster=False)) as store:
+        for queue in QUEUES:
+            await makers.submit(store, queue=queue)
+        await store.wait(QUEUES, 0.01)
+        assert [counts.pending for counts in await store.queues()] == [1] * len(QUEUES)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 - nobody tells when a cluster has come to know a node
+            await asyncio.sleep(0.02)
+
+
+async def take_eventually(store: RedisStore, queue: str) -> list[Delivery]:
     return await eventually(lambda: makers.take(store, queue=queue))
 
 
@@ -152,13 +195,6 @@ async def test_an_address_may_say_that_it_is_a_cluster(redis_cluster: RedisClust
         await makers.submit(store, queue=queue)
     assert await store.queue_names() == sorted(QUEUES)
     await store.close()
-
-
-def bus_of(cluster: RedisCluster, number: int) -> str:
-    """The port that the nodes speak to one another on, as the first one knows it."""
-    lines = ask(cluster.servers[0].port, "CLUSTER", "NODES").decode().splitlines()
-    place = next(line.split()[1] for line in lines if f":{cluster.servers[number].port}@" in line)
-    return place.partition("@")[2].partition(",")[0]
 
 
 def node_id(cluster: RedisCluster, number: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cyclopts import App
@@ -25,6 +26,9 @@ from redrive.office.operations.documents import row_document
 audit = App(name="audit", help="Who did what, and whether that record is whole.")
 
 _LONGEST = 300
+_EMPTY: tuple[object, ...] = (None, "", [], 0, False)
+_HASHES = frozenset(("hash", "sha256"))
+_HASH_SHOWN = 12
 _HEAD = re.compile(r"(\d{1,18}):([0-9a-f]{64})", re.ASCII)
 
 
@@ -112,26 +116,27 @@ def _table(output: Output, rows: list[JournalRow]) -> RenderableType:
     return table
 
 
-def _step(document: Any) -> Text:
+def _step(document: Mapping[str, Any]) -> Text:
     step = clean(document.get("row", ""))
     if step != "outcome":
         return Text(step, "dim")
     return Text("done", "green") if document.get("ok") else Text("failed", "red")
 
 
-def _what(document: Any) -> str:
-    """The subject or the result, without what is empty."""
+def _what(document: Mapping[str, Any]) -> str:
+    """The subject or the result, leaf by leaf, without what is empty; a hash by its beginning."""
     content = document.get("subject") or document.get("result") or {}
-    told = {**content, "error": document.get("error")}
-    kept = {key: value for key, value in told.items() if value not in (None, "", [], {}, 0)}
-    return clip(", ".join(f"{key}={_value(value)}" for key, value in kept.items()), _LONGEST)
+    leaves = _leaves({**content, "error": document.get("error")})
+    return clip(", ".join(f"{key}={value}" for key, value in leaves), _LONGEST)
 
 
-def _value(value: Any) -> str:
-    if not isinstance(value, dict):
-        return value if isinstance(value, str) else json.dumps(value)
-    kept = {key: one for key, one in value.items() if one not in (None, "", [], {}, 0, False)}
-    return json.dumps(kept)
+def _leaves(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value)
+        elif value not in _EMPTY:
+            text = value if isinstance(value, str) else json.dumps(value)
+            yield key, text[:_HASH_SHOWN] if key in _HASHES else text
 
 
 def _head(text: str) -> Head:

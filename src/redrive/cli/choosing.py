@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -21,13 +22,16 @@ from redrive.office.filters.terms import Named, NameField
 from redrive.office.index import Found
 from redrive.office.operations import Selection
 
+FilterText = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
+"""A filter may begin with a negated term."""
+
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """Which letters, for commands that do something to them."""
 
-    filter: str | None = None
+    filter: FilterText = None
     """Those that a filter means, such as 'tenant:acme code:550 age:>2h'."""
 
     queue: str | None = None

@@ -6,7 +6,7 @@ import shlex
 
 from cyclopts import App
 
-from redrive.cli.choosing import asked, whole_letters
+from redrive.cli.choosing import FilterText, asked, whole_letters
 from redrive.cli.letters import letter_lines
 from redrive.cli.life import life
 from redrive.cli.problems import CommandError, Exit, no_message
@@ -24,7 +24,7 @@ dlq = App(name="dlq", help="Find, read, bring back, discard, export and archive 
 @dlq.command(name="list")
 async def list_letters(
     *,
-    filter: str | None = None,  # noqa: A002 - the flag's name
+    filter: FilterText = None,  # noqa: A002 - the flag's name
     queue: str | None = None,
     limit: int = 20,
     newest: bool = False,
@@ -111,6 +111,8 @@ async def show(
             document,
             lambda: life(current.output, account, why, now, payload=payload, traceback=traceback),
         )
+        if document["fingerprint"]:
+            current.output.note(f"others like it: redrive dlq group show {document['fingerprint']}")
 
 
 def _looked(page: FoundPage) -> dict[str, int] | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from cyclopts import Parameter
 from rich.text import Text
 
 from redrive.cli.choosing import NO_CHOICE, Choice, letter_pages, selection
@@ -24,7 +25,7 @@ from redrive.office.retention.departure import Departure
 
 
 async def export(
-    file: str,
+    file: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
     *ids: str,
     choice: Choice = NO_CHOICE,

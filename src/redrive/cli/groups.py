@@ -7,7 +7,7 @@ import shlex
 from cyclopts import App
 from rich.text import Text
 
-from redrive.cli.choosing import asked
+from redrive.cli.choosing import FilterText, asked
 from redrive.cli.group_page import group_document, group_lines, said_document, said_page
 from redrive.cli.output import name
 from redrive.cli.problems import CommandError, Exit
@@ -31,7 +31,7 @@ _NAMED = {
 async def groups(
     *,
     by: GroupBy = GroupBy.FINGERPRINT,
-    filter: str | None = None,  # noqa: A002 - the flag's name
+    filter: FilterText = None,  # noqa: A002 - the flag's name
     queue: str | None = None,
     limit: int = 20,
     flags: Flags = NO_FLAGS,

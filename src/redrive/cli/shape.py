@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from redrive.cli.choosing import asked
+from redrive.cli.choosing import FilterText, asked
 from redrive.cli.output import Output, name
 from redrive.cli.session import NO_FLAGS, Flags, session
 from redrive.office.filters.terms import Named, NameField
@@ -18,7 +18,7 @@ from redrive.office.shape import shape as shape_of
 
 async def shape(
     *,
-    filter: str | None = None,  # noqa: A002 - the flag's name
+    filter: FilterText = None,  # noqa: A002 - the flag's name
     queue: str | None = None,
     limit: int = 20,
     flags: Flags = NO_FLAGS,

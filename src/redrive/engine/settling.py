@@ -68,12 +68,26 @@ def _event(delivery: Delivery, verdict: Verdict, policy: RetryPolicy, now: int, 
             return Buried(delivery, failure, reason, policy.attempts)
 
 
-async def apply(source: Source, rulings: Sequence[Ruling], tell: Callable[[Event], None]) -> None:
-    """Settle a batch in one call and tell what came of each."""
+def _not_ours(token: str) -> bool:
+    """Before anything went unanswered, a refusal means what it says."""
+    return False
+
+
+async def apply(
+    source: Source,
+    rulings: Sequence[Ruling],
+    tell: Callable[[Event], None],
+    ours: Callable[[str], bool] = _not_ours,
+) -> None:
+    """Settle a batch in one call and tell what came of each.
+
+    `ours` says of a token, after a call without an answer, that nobody else can have its messages yet: what
+    is refused then was settled by that call.
+    """
     refused = await source.settle([ruling.settlement for ruling in rulings])
     for ruling in rulings:
         delivery = ruling.settlement.delivery
-        stale = delivery.message.id in refused
+        stale = delivery.message.id in refused and not ours(delivery.lease.token)
         tell(SettleRefused(delivery) if stale else ruling.event)
 
 
@@ -174,11 +188,12 @@ class Settler:
         await self._settle_patiently(batch)
 
     async def _settle_patiently(self, batch: list[Ruling]) -> None:
-        pause_s = 0.05
+        pause_s, ours = 0.05, _not_ours
         while batch:
             try:
-                await apply(self._source, batch, self._holds.tell)
+                await apply(self._source, batch, self._holds.tell, ours)
             except StoreUnavailable:
+                ours = self._keeper.holds
                 await asyncio.sleep(pause_s)
                 pause_s = min(2.0, pause_s * 2)
                 batch = self._drop_lost(batch)

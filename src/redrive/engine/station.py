@@ -80,11 +80,15 @@ class Station:
         if self._suspects_after_s is not None and time.monotonic() >= self._suspects_after_s:
             await self._run_suspects()
             return 0.0
+        room = self._room()
+        if room == 0:
+            self._wanted.clear()
+            return 0.0
         self._nudged.clear()
-        claimed = await self._claim(self._room(), alone=False)
+        claimed = await self._claim(room, alone=False)
         if claimed.suspects and self._suspects_after_s is None:
             self._suspects_after_s = time.monotonic()
-        elif not claimed.deliveries and not self._stopping:
+        elif self._got_all(claimed) and not self._stopping:
             await self._sleep(claimed.next_at)
         return 0.0
 
@@ -149,6 +153,11 @@ class Station:
             if claimed.deliveries:
                 self._receive(claimed.deliveries)
         return claimed
+
+    def _got_all(self, claimed: Claimed) -> bool:
+        """Whether another claim would find nothing now: the store says when more may be due."""
+        later = claimed.next_at is None or claimed.next_at > self._source.now()
+        return later or not claimed.deliveries
 
     def _receive(self, deliveries: tuple[Delivery, ...]) -> None:
         self._capacity.hold(len(deliveries))

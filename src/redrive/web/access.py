@@ -62,7 +62,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One route. `allowed`: a key needs one of these permissions. `described`: its part of the OpenAPI."""
+    """One route. `allowed`: a key needs one of these permissions. `described`: its part of the OpenAPI.
+
+    `unbound`: it is about all tenants, so a key that is bound to one is refused.
+    """
 
     method: str
     path: str
@@ -73,6 +76,7 @@ class Operation:
     described: Mapping[str, Any]
     status: int = 200
     shown: bool = True
+    unbound: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,9 @@ class Gate:
         self._keys = Allowance(rates.a_key)
         self._strangers = Allowance(rates.wrong_keys)
 
-    async def admit(self, request: Request, allowed: frozenset[Permission] | Anyone) -> Call:
+    async def admit(
+        self, request: Request, allowed: frozenset[Permission] | Anyone, *, unbound: bool = False
+    ) -> Call:
         """The call, or Refused: 401, 403 or 429."""
         if isinstance(allowed, Anyone):
             return Call(request)
@@ -102,6 +108,8 @@ class Gate:
         if not any(map(credential.may, allowed)):
             needed = " or ".join(sorted(allowed))
             raise Refused(FORBIDDEN, f"a key with role {credential.role} has no permission to {needed}")
+        if unbound and credential.tenant is not None:
+            raise Refused(FORBIDDEN, "this is about all tenants: use a key that belongs to none")
         return Call(request, credential)
 
     async def _identify(self, request: Request) -> Credential:
@@ -123,9 +131,11 @@ class GuardedRoute(APIRoute):
 
     def __init__(self, operation: Operation, gate: Gate) -> None:
         self.allowed = operation.allowed
+        self.unbound = operation.unbound
 
         async def endpoint(request: Request) -> Response:
-            return await operation.answer(await gate.admit(request, operation.allowed))
+            call = await gate.admit(request, operation.allowed, unbound=operation.unbound)
+            return await operation.answer(call)
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
             response = await endpoint(Request(scope, receive))

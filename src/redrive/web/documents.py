@@ -32,7 +32,7 @@ def decode(decoder: msgspec.json.Decoder[T], document: bytes | msgspec.Raw) -> T
     try:
         return decoder.decode(document)
     except msgspec.ValidationError as error:
-        raise Refused(INVALID, "the document does not fit: see errors", [_field_error(error)]) from None
+        raise Refused(INVALID, "the document does not fit: see errors", [misfit(error)]) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise Refused(BAD_JSON, "the document is not JSON in UTF-8") from None
     except RecursionError:
@@ -75,7 +75,8 @@ def _too_deep() -> Refused:
     return Refused(BAD_JSON, f"the document is nested deeper than {JSON_DEPTH} levels")
 
 
-def _field_error(error: msgspec.ValidationError) -> FieldError:
+def misfit(error: msgspec.ValidationError) -> FieldError:
+    """What does not fit, by the name of its field."""
     found = _PLACE.fullmatch(printable(clip(str(error), _SHOWN_LENGTH)))
     problem, field = (found[1], found[2] or "") if found else ("does not fit", "")
     return FieldError(field, problem[:1].lower() + problem[1:])

@@ -25,6 +25,12 @@ BAD_JSON: Final = ProblemType(
     "The body cannot be read as JSON",
     "Send one JSON document in UTF-8, at most 32 levels deep.",
 )
+BAD_QUERY: Final = ProblemType(
+    "bad-query",
+    400,
+    "The filter or the SQL cannot be answered",
+    "Mend it at the `position` in `errors`, counted from 0.",
+)
 UNAUTHENTICATED: Final = ProblemType(
     "unauthenticated", 401, "A valid key is needed", "Send `Authorization: Bearer rdk_…` with a live key."
 )
@@ -42,6 +48,18 @@ CONFLICT: Final = ProblemType(
     409,
     "The dedupe key belongs to another message",
     "Send the same payload, or use another dedupe key.",
+)
+WRONG_STATE: Final = ProblemType(
+    "wrong-state",
+    409,
+    "Its present state does not allow that",
+    "Read it again: someone may have done it already, or it has ended.",
+)
+CHANGED: Final = ProblemType(
+    "changed",
+    412,
+    "It has changed since it was read",
+    "Read it again, look at what changed, and repeat with its new ETag.",
 )
 TOO_LARGE: Final = ProblemType(
     "too-large", 413, "The body is too large", "Send less at once, or a reference to what is large."
@@ -61,6 +79,12 @@ KEY_REUSED: Final = ProblemType(
     "The Idempotency-Key belongs to another body",
     "Repeat a request byte for byte, or send the new one under a new key.",
 )
+NO_IF_MATCH: Final = ProblemType(
+    "if-match-needed",
+    428,
+    "It is not said which version is meant",
+    "Read it, and send its `ETag` as `If-Match`.",
+)
 RATE_LIMITED: Final = ProblemType(
     "rate-limited", 429, "Too many requests", "Wait as many seconds as `Retry-After` says."
 )
@@ -79,15 +103,19 @@ UNAVAILABLE: Final = ProblemType(
 
 PROBLEMS: Final = (
     BAD_JSON,
+    BAD_QUERY,
     UNAUTHENTICATED,
     FORBIDDEN,
     NOT_FOUND,
     METHOD_NOT_ALLOWED,
     CONFLICT,
+    WRONG_STATE,
+    CHANGED,
     TOO_LARGE,
     NOT_JSON,
     INVALID,
     KEY_REUSED,
+    NO_IF_MATCH,
     RATE_LIMITED,
     UNEXPECTED,
     UNAVAILABLE,

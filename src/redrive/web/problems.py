@@ -38,11 +38,12 @@ logger = logging.getLogger("redrive.web")
 
 
 class FieldError(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that is wrong; `index` is its place in a batch."""
+    """One thing that is wrong; `index` is its place in a batch, `position` the character, from 0."""
 
     field: str
     problem: str
     index: int | None = None
+    position: int | None = None
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -49,21 +49,16 @@ local function shared_size(id)
   return shared[head.parent]
 end
 
-local held_values = {}
+local last_lane, last_name, last_value = nil, nil, nil
 
 -- What :held says of a message before its head; the same for all of a lane's track and marks.
 local function held_value(lane, track, marks)
-  local values = held_values[lane]
-  if not values then
-    values = {}
-    held_values[lane] = values
-  end
   local name = marks * 4 + track
-  if not values[name] then
-    local probe = lane.state == 'held' and PROBE or 0
-    values[name] = pack_held(bit.band(marks, TRIED + CHILD) + CHARGED + probe, track, lane.tenant, token)
+  if lane ~= last_lane or name ~= last_name then
+    local kept = bit.band(marks, TRIED + CHILD) + CHARGED + (lane.state == 'held' and PROBE or 0)
+    last_lane, last_name, last_value = lane, name, pack_held(kept, track, lane.tenant, token)
   end
-  return values[name]
+  return last_value
 end
 
 -- Returns whether the message was handed out; if not, the claim is full.
@@ -90,10 +85,9 @@ local function count_taken(lane, number)
   count(lane, 'in_flight', number)
   lane.served = lane.served + number
   if lane.rate_count > 0 and number > 0 then
-    if not window_open(lane) then
-      lane.window_began_at, lane.window_used = now, 0
-    end
-    lane.window_used = lane.window_used + number
+    local open = window_open(lane)
+    set_switch(lane, 'window_began_at', open and lane.window_began_at or now)
+    set_switch(lane, 'window_used', (open and lane.window_used or 0) + number)
   end
 end
 

@@ -37,23 +37,22 @@ local function wait_later(key, list, id, marks, due_at, expires_at, size)
 end
 
 local function wait_ready(lane, track, id, marks, due_at, expires_at, size)
-  local list, last_due, last_expires = list_of(track, lane.tenant), lane.last_due, lane.last_expires
-  local alone = false
-  if lane.ready[track] == 0 then
+  local list, alone = list_of(track, lane.tenant), false
+  local due, expires = LAST_DUE + track, LAST_EXPIRES + track
+  if lane[READY + track] == 0 then
     note_entering(':oldest', due_at, list)
     note_entering(':expiry', expires_at, list)
-    last_due[track], last_expires[track] = due_at, expires_at
+    lane[due], lane[expires] = due_at, expires_at
   else
-    alone = expires_at < last_expires[track] - SLACK_MS
-    last_due[track] = math.max(last_due[track], due_at)
-    last_expires[track] = math.max(last_expires[track], expires_at)
+    alone = expires_at < lane[expires] - SLACK_MS
+    lane[due], lane[expires] = math.max(lane[due], due_at), math.max(lane[expires], expires_at)
   end
   local element = struct.pack(ELEMENT, due_at, expires_at, size, alone and marks + MARKED or marks) .. id
   if alone then
     note_entering(':expiry', expires_at, place_of(list, element))
   end
   note_push(':ready:' .. list, element)
-  lane.ready[track] = lane.ready[track] + 1
+  lane[READY + track] = lane[READY + track] + 1
 end
 
 -- A lane that had nothing waiting begins to count the rounds it waits.
@@ -66,11 +65,11 @@ end
 
 local function arrive(lane, track, id, marks, due_at, expires_at, size)
   count_arrival(lane)
-  if due_at <= now and due_at >= lane.last_due[track] - SLACK_MS then
+  if due_at <= now and due_at >= lane[LAST_DUE + track] - SLACK_MS then
     wait_ready(lane, track, id, marks, due_at, expires_at, size)
   else
     wait_later(later_key(track, lane.tenant), list_of(track, lane.tenant), id, marks, due_at, expires_at, size)
-    lane.later[track] = lane.later[track] + 1
+    lane[LATER + track] = lane[LATER + track] + 1
   end
 end
 
@@ -84,13 +83,13 @@ end
 local function forget_list(lane, track, list)
   note_leaving(':oldest', list)
   note_leaving(':expiry', list)
-  lane.last_due[track], lane.last_expires[track] = 0, 0
+  lane[LAST_DUE + track], lane[LAST_EXPIRES + track] = 0, 0
 end
 
 -- After `taken` elements left a ready list at its head.
 local function shorten(lane, track, taken)
-  lane.ready[track] = lane.ready[track] - taken
-  if lane.ready[track] == 0 then
+  lane[READY + track] = lane[READY + track] - taken
+  if lane[READY + track] == 0 then
     forget_list(lane, track, list_of(track, lane.tenant))
   end
 end
@@ -99,7 +98,7 @@ end
 local function drop_gone(lane, track)
   local list = list_of(track, lane.tenant)
   local dropped = 0
-  while dropped < lane.ready[track] do
+  while dropped < lane[READY + track] do
     local head = redis.call('LINDEX', root .. ':ready:' .. list, 0)
     if not head or redis.call('SREM', root .. ':gone', place_of(list, head)) == 0 then
       break
@@ -135,9 +134,9 @@ local function withdraw(lane, track, suspect, id, marks, due_at, expires_at, siz
   if suspect then
     withdraw_later(':suspect:' .. lane.tenant, SUSPECT .. ':' .. lane.tenant, marked, marks)
     count(lane, 'suspects', -1)
-  elseif lane.later[track] > 0
+  elseif lane[LATER + track] > 0
     and withdraw_later(later_key(track, lane.tenant), list_of(track, lane.tenant), marked, marks) then
-    lane.later[track] = lane.later[track] - 1
+    lane[LATER + track] = lane[LATER + track] - 1
   else
     withdraw_ready(lane, track, struct.pack(ELEMENT, due_at, expires_at, size, marks) .. id, marked)
   end

@@ -2,14 +2,20 @@
 --
 -- Only a verdict's hold has a probe_at; a person's pause or hold has none and wins over it.
 
+local function hold(lane, state, probe_at, reason)
+  set_switch(lane, 'state', state)
+  set_switch(lane, 'probe_at', probe_at)
+  set_switch(lane, 'held_reason', reason)
+end
+
 local function switch(lane, state)
-  lane.state, lane.probe_at, lane.held_reason = state, 0, ''
+  hold(lane, state, 0, '')
 end
 
 local function hold_lane(tenant, probe_at, reason)
   local lane = touch(tenant)
   if lane.state == 'running' or lane.probe_at > 0 then
-    lane.state, lane.probe_at, lane.held_reason = 'held', probe_at, reason
+    hold(lane, 'held', probe_at, reason)
   end
 end
 

@@ -45,13 +45,12 @@ end
 
 -- What is in a ready list is due.
 local function next_due_at(lane)
-  local ready, later = lane.ready, lane.later
-  if ready[1] > 0 or ready[2] > 0 or ready[3] > 0 then
+  if lane[READY + 1] > 0 or lane[READY + 2] > 0 or lane[READY + 3] > 0 then
     return 0
   end
   local earliest = nil
   for track = 1, #TRACKS do
-    local due_at = later[track] > 0 and head_score(later_key(track, lane.tenant))
+    local due_at = lane[LATER + track] > 0 and head_score(later_key(track, lane.tenant))
     if due_at and (not earliest or due_at < earliest) then
       earliest = due_at
     end

@@ -76,7 +76,7 @@ local function take_element(list, lane, track, element)
     withdraw_later(':suspect:' .. lane.tenant, list, element, marks)
     count(lane, 'suspects', -1)
   elseif withdraw_later(later_key(track, lane.tenant), list, element, marks) then
-    lane.later[track] = lane.later[track] - 1
+    lane[LATER + track] = lane[LATER + track] - 1
   else
     redis.call('SADD', root .. ':gone', place_of(list, element))
     drop_gone(lane, track)

@@ -20,13 +20,14 @@ if state ~= '' then
   switch(lane, state)
 end
 if weight > 0 then
-  lane.weight = weight
+  set_switch(lane, 'weight', weight)
 end
 if cap >= 0 then
-  lane.cap = cap > 0 and cap or -1
+  set_switch(lane, 'cap', cap > 0 and cap or -1)
 end
 if rate_count >= 0 then
-  lane.rate_count, lane.rate_period_ms = rate_count, rate_period_ms
+  set_switch(lane, 'rate_count', rate_count)
+  set_switch(lane, 'rate_period_ms', rate_period_ms)
 end
 save_lanes()
 return lane_row(lane)

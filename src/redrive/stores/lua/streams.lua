@@ -6,6 +6,8 @@
 
 local any_gone = redis.call('EXISTS', root .. ':gone') == 1
 
+local NOTHING = {}
+
 local turns, line, position, rotated = {}, {}, 1, {}
 local loaded, ring_size = 0, nil
 
@@ -50,10 +52,10 @@ end
 
 local function open_stream(lane, track, wanted, page_size)
   local stream = {
-    track = track, list = list_of(track, lane.tenant), ready = lane.ready[track], read = 0, used = 0,
-    page = {}, at = 1, page_size = page_size, late = {}, late_at = 1,
+    track = track, list = list_of(track, lane.tenant), ready = lane[READY + track], read = 0, used = 0,
+    page = NOTHING, at = 1, page_size = page_size, late = NOTHING, late_at = 1,
   }
-  if lane.later[track] > 0 then
+  if lane[LATER + track] > 0 then
     local key = root .. later_key(track, lane.tenant)
     stream.late = redis.call('ZRANGE', key, '-inf', now, 'BYSCORE', 'LIMIT', 0, wanted)
   end
@@ -66,7 +68,7 @@ local function open_turn(tenant, wanted, quantum)
   local turn = { lane = lane, quantum = quantum * lane.weight, room = room_of(lane), taken = 0, streams = {} }
   local page_size = math.min(BATCH, math.max(turn.quantum, math.ceil(wanted / ring_size)))
   for track = 1, #TRACKS do
-    if lane.ready[track] + lane.later[track] > 0 then
+    if lane[READY + track] + lane[LATER + track] > 0 then
       turn.streams[track] = open_stream(lane, track, wanted, page_size)
     end
   end
@@ -147,7 +149,7 @@ local function close_late(lane, stream)
     note_leaving(due_key(marks), id_of(element))
     note_leaving(':expiry', place_of(stream.list, element))
   end
-  lane.later[stream.track] = lane.later[stream.track] - (stream.late_at - 1)
+  lane[LATER + stream.track] = lane[LATER + stream.track] - (stream.late_at - 1)
 end
 
 local function close_ready(lane, stream)

@@ -1,0 +1,66 @@
+"""What the office refuses, as problems: with the place in a filter or in SQL, and what to do."""
+
+from __future__ import annotations
+
+from functools import wraps
+
+from starlette.responses import Response
+
+from redrive.core.errors import ConfigurationError
+from redrive.office.filters import FilterError
+from redrive.office.groups import GroupChanged, GroupError
+from redrive.office.index import CursorError, TimeLimit
+from redrive.office.operations import NoOperation, OperationError
+from redrive.office.sql import SqlError
+from redrive.web.access import Call
+from redrive.web.admin.description import Answer
+from redrive.web.problem_types import BAD_QUERY, CHANGED, INVALID, NOT_FOUND
+from redrive.web.problems import FieldError, Refused
+
+_REFUSALS = (
+    FilterError,
+    SqlError,
+    CursorError,
+    TimeLimit,
+    NoOperation,
+    OperationError,
+    GroupChanged,
+    GroupError,
+    ConfigurationError,
+)
+
+
+def refusing(answer: Answer) -> Answer:
+    """The same answer, where what the office refuses is a problem."""
+
+    @wraps(answer)
+    async def answered(call: Call) -> Response:
+        try:
+            return await answer(call)
+        except _REFUSALS as error:
+            raise _refused(error) from error
+
+    return answered
+
+
+def _refused(error: Exception) -> Refused:
+    match error:
+        case FilterError():
+            return _placed("filter", error)
+        case SqlError():
+            return _placed("sql", error)
+        case TimeLimit():
+            return Refused(BAD_QUERY, str(error))
+        case CursorError():
+            return Refused(INVALID, "the page cannot be found: see errors", [FieldError("cursor", str(error))])
+        case NoOperation():
+            return Refused(NOT_FOUND, "there is no such operation, or it is not this key's to see")
+        case GroupChanged():
+            return Refused(CHANGED, str(error))
+        case _:
+            return Refused(INVALID, str(error))
+
+
+def _placed(field: str, error: FilterError | SqlError) -> Refused:
+    problem = f"{error.problem}: {error.advice}"
+    return Refused(BAD_QUERY, str(error), [FieldError(field, problem, position=error.position)])

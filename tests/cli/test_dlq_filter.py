@@ -1,0 +1,69 @@
+"""`dlq` by filter: what is listed, moved and shown, and how a filter that cannot be read is answered."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Shop
+
+
+def test_a_filter_lists_and_moves_only_what_it_means(shop: Shop) -> None:
+    mine = shop.bury("card was declined", "--tenant", "acme")
+    other = shop.bury("no such order", "--tenant", "globex")
+    for text in ("tenant:acme", 'reason:"card was"', 'payload.permanent:"card was declined"', "declined"):
+        (letter,) = shop.ok("dlq", "list", "--filter", text)["letters"]
+        assert letter["jobId"] == mine
+    moved = shop.ok("dlq", "redrive", "--filter", "tenant:acme code:402", "--queue", "orders", "--yes")
+    assert moved["operation"]["moved"] == 1
+    assert [one["jobId"] for one in shop.ok("dlq", "list")["letters"]] == [other]
+    assert shop.ok("dlq", "discard", "--filter", "-tenant:acme", "--yes")["operation"]["moved"] == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "column"),
+    [
+        (("dlq", "list"), "code:550 age:>2x", 14),
+        (("dlq", "redrive", "--yes"), "tenat:acme", 0),
+        (("dlq", "groups"), 'reason:"open', 7),
+        (("dlq", "shape"), "attempts:many", 9),
+    ],
+)
+def test_a_filter_error_has_a_caret_below_its_place(
+    shop: Shop, command: tuple[str, ...], text: str, column: int
+) -> None:
+    shop.bury()
+    result = shop(*command, "--filter", text)
+    assert (result.code, result.out) == (2, "")
+    line, caret, error = result.error.splitlines()
+    assert line == f"  {text}"
+    assert caret == " " * (2 + column) + "^"
+    assert error.startswith("error: --filter: ")
+    assert shop(*command, "--filter", text, "--json").code == 2
+
+
+def test_the_newest_come_first_on_request_and_pages_keep_filter_and_order(shop: Shop) -> None:
+    buried = [shop.bury("no", "--tenant", "acme") for _ in range(3)]
+    flags = ("--newest", "--filter", "tenant:acme", "--limit", "2")
+    first = shop.ok("dlq", "list", *flags)
+    second = shop.ok("dlq", "list", *flags, "--after", first["cursor"])
+    assert [one["jobId"] for one in first["letters"] + second["letters"]] == buried[::-1]
+    more = shop("dlq", "list", *flags).error
+    assert "redrive dlq list --filter tenant:acme --newest --limit 2 --after" in more
+    assert shop("dlq", "list", "--after", first["cursor"]).code == 2
+
+
+def test_a_search_in_payloads_says_how_far_it_looked(shop: Shop) -> None:
+    shop.bury()
+    assert shop.ok("dlq", "list", "--filter", "declined")["looked"] == {"letters": 1, "of": 1}
+
+
+def test_payloads_are_masked_unless_revealed_which_is_audited(shop: Shop) -> None:
+    message_id = shop.send({"permanent": "no", "password": "hunter2"})
+    shop.work()
+    for command in (("dlq", "list"), ("dlq", "show", message_id)):
+        assert "hunter2" not in shop(*command, "--json").out
+    assert "hunter2" not in shop("dlq", "show", message_id, "--body").out
+    assert shop.ok("audit", "--verb", "reveal")["rows"] == []
+    assert "hunter2" in shop("dlq", "show", message_id, "--reveal").out
+    intent, outcome = shop.ok("audit", "--verb", "reveal")["rows"]
+    assert (intent["subject"], outcome["ok"]) == ({"ids": [message_id]}, True)
