@@ -121,6 +121,7 @@ class Redrive:
         check_queue(queue)
         entries = []
         for index, submission in enumerate(submissions):
+            _check_submission(submission, index)
             try:
                 entries.append(self._entry(store, queue, submission))
             except InvalidMessage as error:
@@ -274,3 +275,9 @@ class Redrive:
                     await store.open()
                     self._store, self._submitter = store, Submitter(store)
         return self._store, self._submitter
+
+
+def _check_submission(given: object, index: int) -> None:
+    if not isinstance(given, Submission):
+        kind = type(given).__name__
+        raise InvalidMessage(f"it is a {kind}, not a Submission: write Submission(payload)", index)

@@ -17,6 +17,8 @@ from redrive.config.keys import VARIABLES
 from redrive.testing import Clock, run_until_idle
 
 T = TypeVar("T")
+MENDED = "mended"
+"""A file of this name in the shop's folder: the causes are gone, and every handler succeeds."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +83,10 @@ class Shop:
 
 
 def make_app() -> Redrive:
-    app = Redrive()
+    app, mended = Redrive(), Path(MENDED).exists()
 
     async def handle(payload: Any) -> None:
-        answers = payload if isinstance(payload, dict) else {}
+        answers = payload if isinstance(payload, dict) and not mended else {}
         if "permanent" in answers:
             raise Permanent(answers["permanent"], code="402")
         if "temporary" in answers:

@@ -109,6 +109,11 @@ async def test_a_batch_is_all_or_nothing_and_names_the_bad_index(app: Redrive) -
     assert await _count(app) == 0
 
 
+async def test_a_bare_payload_in_a_batch_is_refused_with_advice(app: Redrive) -> None:
+    with pytest.raises(InvalidMessage, match=r"message 1 of the batch.*write Submission\(payload\)"):
+        await app.submit_many("orders", [Submission({"n": 1}), {"n": 2}])  # type: ignore[list-item]
+
+
 async def test_a_batch_with_a_conflict_writes_nothing_and_names_the_index(app: Redrive) -> None:
     await app.submit("orders", 1, dedupe="k")
     with pytest.raises(Conflict, match="message 2 of the batch"):

@@ -1,4 +1,4 @@
-"""At 3 a.m. thousands of messages of twelve tenants are dead for five reasons: the story of the office, played.
+"""At 3 a.m. thousands of messages of twelve tenants are dead for five reasons: the story of the office.
 
 By the command line and over HTTP, on SQLite and on Redis, with real processes. The ledger of the handlers
 and the store itself say in the end what happened, not the operator's hand.
@@ -16,12 +16,13 @@ import pytest
 
 from redrive.core.lifecycle import State
 from tests.office.story.hands import CommandLine, Document, Hand
+from tests.office.story.http import Http
 from tests.office.story.site import TENANTS, Site, open_site
 
 CANARY = 5
 MENDED = ("relay", "mailbox", "template", "policy")
 UNMENDED = "recipient"
-HANDS: dict[str, Callable[[Site], Hand]] = {"command line": CommandLine}
+HANDS: dict[str, Callable[[Site], Hand]] = {"command line": CommandLine, "http": Http}
 
 
 @pytest.fixture(params=("sqlite", "redis"))
@@ -34,8 +35,11 @@ async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 
 
 @pytest.fixture(params=HANDS)
-def hand(request: pytest.FixtureRequest, site: Site) -> Hand:
-    return HANDS[request.param](site)
+async def hand(request: pytest.FixtureRequest, site: Site) -> AsyncIterator[Hand]:
+    hand = HANDS[request.param](site)
+    await hand.begin()
+    yield hand
+    await hand.end()
 
 
 async def test_four_hundred_dead_letters_are_understood_mended_and_brought_back(
@@ -54,7 +58,6 @@ async def test_four_thousand_dead_letters_are_understood_mended_and_brought_back
 
 async def play(site: Site, hand: Hand, count: int, *, rate: int) -> None:
     """The whole night."""
-    await hand.begin()
     await site.bury(count)
     groups = await see_the_five_groups(site, hand)
     await read_one_letter(site, hand, groups["421"])

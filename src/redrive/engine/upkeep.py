@@ -19,7 +19,7 @@ from redrive.engine.ids import new_token
 from redrive.engine.settling import apply, rule
 from redrive.telemetry.events import CleanedUp, Telemetry
 
-_RECLAIM_S = 0.5
+_RECLAIM_S = 0.9
 _CLEANUP_S = 30.0
 _ANNOUNCE_S = 5.0
 

@@ -1,7 +1,7 @@
 """Puts the routes together: operations behind one gate, one OpenAPI document, one set of safe headers.
 
-The app has to be open, and stays so for as long as the API is served. Without a mail desk there are no
-routes for mails.
+The app has to be open, and stays so for as long as the API is served, as does the index of its letters.
+Without a mail desk there are no routes for mails.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from fastapi.openapi.utils import get_openapi
 from starlette.types import Receive, Scope, Send
 
 from redrive.app import Redrive
+from redrive.office.index import Index
 from redrive.version import __version__
 from redrive.web import email_documents, health, messages
 from redrive.web.access import Gate, GuardedRoute, Operation, Rates
+from redrive.web.admin import routes as admin
 from redrive.web.description import SECURITY
 from redrive.web.desk import MailDesk
 from redrive.web.docs_page import DocsPage
@@ -28,10 +30,11 @@ from redrive.web.messages import Messages
 from redrive.web.problems import Problem
 
 _ABOUT = (
-    "Submit mails and messages that are never lost: 202 means durably stored. Errors are problems (RFC 9457) "
-    "and say what to do. Names are camelCase, times ISO 8601 with Z."
+    "Submit mails and messages that are never lost: 202 means durably stored. Find dead letters and bring "
+    "them back. Errors are problems (RFC 9457) and say what to do. Names are camelCase, times ISO 8601 "
+    "with Z."
 )
-_SCHEMAS = (*email_documents.SCHEMAS, *messages.SCHEMAS, *health.SCHEMAS, Problem)
+_SCHEMAS = (*email_documents.SCHEMAS, *messages.SCHEMAS, *health.SCHEMAS, *admin.SCHEMAS, Problem)
 
 
 class Api(FastAPI):
@@ -49,6 +52,7 @@ class Api(FastAPI):
 def make_api(
     app: Redrive,
     mail: MailDesk | None,
+    index: Index,
     *,
     ready: Callable[[], bool] = lambda: True,
     rates: Rates = Rates(),  # noqa: B008 - immutable
@@ -58,6 +62,7 @@ def make_api(
     gate = Gate(app.store, rates)
     _add(api, gate, Emails(mail).operations() if mail is not None else [])
     _add(api, gate, Messages(app).operations())
+    _add(api, gate, admin.admin_operations(app, index))
     _add(api, gate, HealthRoutes(app.store, ready).operations())
     _add(api, gate, DocsPage(_describe(api)).operations())
     return api

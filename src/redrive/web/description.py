@@ -15,7 +15,7 @@ ID: Final[Described] = {"type": "string", "description": "The id that the submit
 QUEUE: Final[Described] = {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,128}$"}
 SECURITY: Final[Described] = {"key": {"type": "http", "scheme": "bearer", "description": "A key: `rdk_…`."}}
 
-_GUARDED = (
+GUARDED = (
     problem_types.UNAUTHENTICATED,
     problem_types.FORBIDDEN,
     problem_types.RATE_LIMITED,
@@ -23,7 +23,7 @@ _GUARDED = (
 )
 _SUBMITTING = (
     problem_types.BAD_JSON,
-    *_GUARDED,
+    *GUARDED,
     problem_types.CONFLICT,
     problem_types.TOO_LARGE,
     problem_types.NOT_JSON,
@@ -36,10 +36,10 @@ def submitting(body: Described, answer: Described, *, location: bool = False) ->
     accepted: Described = {
         "description": "Durably stored.",
         "content": {"application/json": {"schema": answer}},
-        "headers": {idempotency.REPLAYED: _header("`true` when the request was accepted before.")},
+        "headers": {idempotency.REPLAYED: header("`true` when the request was accepted before.")},
     }
     if location:
-        accepted["headers"]["Location"] = _header("Where its state can be asked.")
+        accepted["headers"]["Location"] = header("Where its state can be asked.")
     key = {
         "name": idempotency.HEADER,
         "in": "header",
@@ -49,7 +49,7 @@ def submitting(body: Described, answer: Described, *, location: bool = False) ->
     return {
         "parameters": [key],
         "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
-        "responses": {"202": accepted} | _problems(_SUBMITTING),
+        "responses": {"202": accepted} | problems(_SUBMITTING),
         "security": [{"key": []}],
     }
 
@@ -57,14 +57,14 @@ def submitting(body: Described, answer: Described, *, location: bool = False) ->
 def reading(answer: str) -> Described:
     """A GET of a document, with a key."""
     return {
-        "responses": {"200": _document(answer)} | _problems((*_GUARDED, problem_types.NOT_FOUND)),
+        "responses": {"200": document(answer)} | problems((*GUARDED, problem_types.NOT_FOUND)),
         "security": [{"key": []}],
     }
 
 
 def public(answer: str) -> Described:
     """A GET of a document, without a key."""
-    return {"responses": {"200": _document(answer)} | _problems((problem_types.UNAVAILABLE,)), "security": []}
+    return {"responses": {"200": document(answer)} | problems((problem_types.UNAVAILABLE,)), "security": []}
 
 
 def with_path(described: Described, name: str, schema: Mapping[str, Any]) -> Described:
@@ -78,12 +78,14 @@ def reference(name: str) -> Described:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _document(name: str) -> Described:
+def document(name: str) -> Described:
+    """An answer that is a document."""
     return {"description": "The document.", "content": {"application/json": {"schema": reference(name)}}}
 
 
-def _problems(kinds: tuple[ProblemType, ...]) -> Described:
-    return {str(kind.status): _problem(kind) for kind in kinds}
+def problems(kinds: tuple[ProblemType, ...]) -> Described:
+    """The answers that are problems, by status; of several with one status the first is told."""
+    return {str(kind.status): _problem(kind) for kind in reversed(kinds)}
 
 
 def _problem(kind: ProblemType) -> Described:
@@ -93,5 +95,6 @@ def _problem(kind: ProblemType) -> Described:
     }
 
 
-def _header(text: str) -> Described:
+def header(text: str) -> Described:
+    """A header of an answer."""
     return {"description": text, "schema": {"type": "string"}}

@@ -21,6 +21,9 @@ class Hand(Protocol):
     async def begin(self) -> None:
         """Start whatever runs the handlers, and what the hand itself needs."""
 
+    async def end(self) -> None:
+        """Let go of what `begin` took."""
+
     async def groups(self, filter: str = "") -> list[Document]: ...  # noqa: A002 - as the flag
 
     async def letter(self, message_id: str) -> Document: ...
@@ -53,6 +56,9 @@ class CommandLine:
 
     async def begin(self) -> None:
         self.site.start("worker", "shop:app", "--log-level", "error")
+
+    async def end(self) -> None:
+        """Processes end with the site."""
 
     async def groups(self, filter: str = "") -> list[Document]:  # noqa: A002
         return list((await self._ask("dlq", "groups", "--filter", filter))["groups"])
@@ -101,4 +107,3 @@ class CommandLine:
         ended = await self.site.finish(*arguments, "--json")
         assert (ended.returncode, ended.stderr) == (0, ""), (arguments, ended)
         return dict(json.loads(ended.stdout))
-

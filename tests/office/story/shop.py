@@ -1,4 +1,4 @@
-"""The shop of the story: a handler that fails for five causes, each until its name stands in the file `mended`.
+"""The shop of the story: a handler that fails for five causes, each until the file `mended` names it.
 
 It is copied into a folder and run there by real workers, so it imports nothing of the tests. Every attempt
 leaves one line in `attempts` before it ends: the ledger of what was handed over.
@@ -22,7 +22,9 @@ _ledger = os.open("attempts", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 async def send(order: dict[str, Any], delivery: Delivery) -> None:
     mended = order["cause"] in _mended()
     progress = delivery.progress
-    line = f"{delivery.message.id} {progress.generation} {progress.attempts} {'sent' if mended else 'failed'}\n"
+    line = (
+        f"{delivery.message.id} {progress.generation} {progress.attempts} {'sent' if mended else 'failed'}\n"
+    )
     os.write(_ledger, line.encode())
     if not mended:
         raise _failure(order["cause"], order["number"])

@@ -30,10 +30,12 @@ __all__ = [
     "Counts",
     "Group",
     "GroupBy",
+    "GroupChanged",
     "GroupError",
     "GroupState",
     "Groups",
     "Note",
+    "Said",
     "Sample",
     "Standing",
 ]
@@ -46,6 +48,13 @@ class GroupError(RedriveError):
     """What was asked about a group cannot be."""
 
 
+class GroupChanged(GroupError):
+    """Someone said something else of a group meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__("someone said something of this group meanwhile: read it again, then repeat")
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """A group and how it stands."""
@@ -55,7 +64,10 @@ class Group:
 
 
 class Groups:
-    """The verbs on groups, for one actor, within the tenant that the actor is bound to."""
+    """The verbs on groups, for one actor, within the tenant that the actor is bound to.
+
+    `expected` is what had been said when the actor looked: GroupChanged when it is another by now.
+    """
 
     def __init__(self, store: Store, index: Index, actor: Actor, scope: str | None = None) -> None:
         self._store = store
@@ -86,30 +98,36 @@ class Groups:
         record = await self._store.get_record(GROUP_RECORDS, self._record_id(by, key))
         return Said() if record is None else decode(record.document)
 
-    async def note(self, by: GroupBy, key: str, text: str) -> Said:
+    async def note(self, by: GroupBy, key: str, text: str, *, expected: Said | None = None) -> Said:
         """Write a note on a group."""
         text = text.strip()
         if not text or len(text) > NOTE_LENGTH:
             raise GroupError(f"a note has 1 to {NOTE_LENGTH} characters, not {len(text)}")
         note = Note(self._store.now(), self._actor.name, text)
-        return await self._say("note group", by, key, lambda said: said.with_note(note))
+        return await self._say("note group", by, key, lambda said: said.with_note(note), expected)
 
-    async def resolve(self, by: GroupBy, key: str) -> Said:
+    async def resolve(self, by: GroupBy, key: str, *, expected: Said | None = None) -> Said:
         """The cause is gone; the group opens by itself when another of its letters dies."""
-        return await self._say("resolve group", by, key, self._as(GroupState.RESOLVED))
+        return await self._say("resolve group", by, key, self._as(GroupState.RESOLVED), expected)
 
     async def ignore(
-        self, by: GroupBy, key: str, *, until_count: int | None = None, until_at: int | None = None
+        self,
+        by: GroupBy,
+        key: str,
+        *,
+        until_count: int | None = None,
+        until_at: int | None = None,
+        expected: Said | None = None,
     ) -> Said:
         """Nothing to do until the group has so many letters, or until an instant, whichever is first."""
         if until_count is None and until_at is None:
             raise GroupError("a group is ignored until a count or a date: give one")
         change = self._as(GroupState.IGNORED, until_count, until_at)
-        return await self._say("ignore group", by, key, change)
+        return await self._say("ignore group", by, key, change, expected)
 
-    async def reopen(self, by: GroupBy, key: str) -> Said:
+    async def reopen(self, by: GroupBy, key: str, *, expected: Said | None = None) -> Said:
         """Take back what was said; the notes stay."""
-        return await self._say("reopen group", by, key, self._as(GroupState.OPEN))
+        return await self._say("reopen group", by, key, self._as(GroupState.OPEN), expected)
 
     def _as(
         self, state: GroupState, until_count: int | None = None, until_at: int | None = None
@@ -119,13 +137,18 @@ class Groups:
             said, state=state, at=now, actor=name, until_count=until_count, until_at=until_at
         )
 
-    async def _say(self, verb: str, by: GroupBy, key: str, change: Callable[[Said], Said]) -> Said:
+    async def _say(
+        self, verb: str, by: GroupBy, key: str, change: Callable[[Said], Said], expected: Said | None
+    ) -> Said:
         record_id = self._record_id(by, key)
         subject = {"by": by.value, "key": key, "tenant": self._scope}
         async with action(self._store, self._actor, verb, subject) as current:
             while True:
                 record = await self._store.get_record(GROUP_RECORDS, record_id)
-                said = change(Said() if record is None else decode(record.document))
+                before = Said() if record is None else decode(record.document)
+                if expected not in (None, before):
+                    raise GroupChanged
+                said = change(before)
                 version = 0 if record is None else record.version
                 try:
                     await self._store.put_record(GROUP_RECORDS, record_id, encode(said), expected=version)

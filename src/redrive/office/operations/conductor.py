@@ -25,7 +25,7 @@ from redrive.telemetry.events import Event, OperationEnded, OperationHalted
 
 CONDUCTOR_RECORDS = "conductor"
 LEASE_S = 10.0
-IDLE_S = 0.5
+IDLE_S = 1.0
 _REASON_LENGTH = 300
 _ORPHAN_MS = 60_000
 

@@ -2,10 +2,16 @@
 --
 -- What was done at its first attempt leaves an ending without progress: its frame and the instant say everything.
 
+-- The ids and their tokens in step, of `number` tokens from an argument on.
 local function read_completions(first, number)
   local ids, tokens = {}, {}
-  for index = 1, number do
-    ids[index], tokens[index] = ARGV[first + 2 * index - 2], ARGV[first + 2 * index - 1]
+  for index = first, first + 2 * number - 1, 2 do
+    local token, packed, position = ARGV[index], ARGV[index + 1], 1
+    while position <= #packed do
+      local last = #ids + 1
+      ids[last], position = struct.unpack('>I2c0', packed, position)
+      tokens[last] = token
+    end
   end
   return ids, tokens
 end

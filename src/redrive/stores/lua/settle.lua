@@ -6,17 +6,17 @@
 -- ARGV 1     skew
 -- ARGV 2     how long a dedupe key outlives its message, in ms
 -- ARGV 3     how many finished records are kept: 0 keeps none, -1 is any number
--- ARGV 4     number of completions
--- ARGV 5...  two for each completion: id, token; then nine for each other settlement: id, token, verdict (retry,
---            release, bury, hold), due_at (of a hold: probe_at), reason, fingerprint, packed failure, digest of its
---            traceback, the traceback (empty where there is none)
+-- ARGV 4     number of tokens with completions
+-- ARGV 5...  two for each of them: the token, and its completed ids, each behind two bytes of length; then nine for each
+--            other settlement: id, token, verdict (retry, release, bury, hold), due_at (of a hold: probe_at), reason,
+--            fingerprint, packed failure, digest of its traceback, the traceback (empty where there is none)
 -- Returns    the ids refused
 --
 -- Holds are applied last, so that a hold stands whatever else came with it.
 
 local FIRST, FIELDS = 5, 9
 
-local kept_ms, keep, completions = integer(2), integer(3), integer(4)
+local kept_ms, keep, tokens = integer(2), integer(3), integer(4)
 local refused = {}
 local apply = {}
 
@@ -74,7 +74,7 @@ end
 
 local function read_settlements()
   local settlements = {}
-  for index = FIRST + 2 * completions, #ARGV, FIELDS do
+  for index = FIRST + 2 * tokens, #ARGV, FIELDS do
     settlements[#settlements + 1] = read_settlement(index)
   end
   return settlements
@@ -103,13 +103,13 @@ local function settle_all(settlements, holds)
   end
 end
 
-if completions < 0 or #ARGV < FIRST - 1 + 2 * completions or (#ARGV + 1 - FIRST - 2 * completions) % FIELDS ~= 0 then
-  return redis.error_reply('REDRIVE settle takes two arguments for each completion, nine for each other settlement')
+if tokens < 0 or #ARGV < FIRST - 1 + 2 * tokens or (#ARGV + 1 - FIRST - 2 * tokens) % FIELDS ~= 0 then
+  return redis.error_reply('REDRIVE settle takes two arguments for each token, nine for each other settlement')
 end
 
 local settlements = read_settlements()
-if completions > 0 then
-  complete_all(FIRST, completions, kept_ms, keep, refused)
+if tokens > 0 then
+  complete_all(FIRST, tokens, kept_ms, keep, refused)
 end
 settle_all(settlements, false)
 settle_all(settlements, true)

@@ -106,12 +106,12 @@ def _read_message(
     """The message and its progress, which follows from the frame where there is none of its own."""
     stored = unpack_progress(packed) if packed is not None else None
     try:
-        opened = open_frame(message_id, queue, frame)
+        message, due_at, expires_at = open_frame(message_id, queue, frame)
     except (ValueError, msgspec.DecodeError):
         stored = stored or unpack_progress(None)
         return Message(
             message_id, queue, stored.tenant, frame, 0, stored.ttl_ms / 1000, track_of(stored)
         ), stored
     if stored is None:
-        stored = StoredProgress(due_at=opened.due_at, expires_at=opened.expires_at, attempts=attempts)
-    return opened.message, stored
+        stored = StoredProgress(due_at=due_at, expires_at=expires_at, attempts=attempts)
+    return message, stored

@@ -48,15 +48,14 @@ class _Reader:
         marks = held[0]
         message_id = unpack_id(raw_id)
         try:
-            opened = open_frame(message_id, self._lease.queue, frame or b"")
+            message, due_at, expires_at = open_frame(message_id, self._lease.queue, frame or b"")
         except (ValueError, msgspec.DecodeError) as error:
             return self._unreadable(raw_id, frame or b"", held, str(error))
         if marks == _CHARGED:
-            progress = Progress(State.CLAIMED, opened.due_at, opened.expires_at, 1)
-            return Delivery(opened.message, progress, self._lease)
-        stored = self._progress(raw_id, marks, opened.due_at, opened.expires_at)
+            return Delivery(message, Progress(State.CLAIMED, due_at, expires_at, 1), self._lease)
+        stored = self._progress(raw_id, marks, due_at, expires_at)
         damaged = f"the progress of {message_id} cannot be decoded" if stored.damaged else None
-        return self._deliver(opened.message, stored, marks, damaged)
+        return self._deliver(message, stored, marks, damaged)
 
     def _progress(self, raw_id: bytes, marks: int, due_at: int, expires_at: int) -> StoredProgress:
         if marks & _TRIED:

@@ -6,7 +6,6 @@ together as the field of the queue's keys. A body can be cut off without reading
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import blake2b
 from struct import Struct, error
 
@@ -27,15 +26,6 @@ _CODES = {track: code for code, track in enumerate(TRACKS, 1)}
 
 _encoder = msgspec.msgpack.Encoder()
 _headers = msgspec.msgpack.Decoder(dict[str, str])
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A frame that could be read: the message, and the instants that its progress began with."""
-
-    message: Message
-    due_at: int
-    expires_at: int
 
 
 def pack_frame(message: Message, due_at: int, expires_at: int) -> bytes:
@@ -83,12 +73,14 @@ def digest_body(content: bytes) -> bytes:
     return blake2b(content, digest_size=_DIGEST_SIZE).digest()
 
 
-def open_frame(message_id: str, queue: str, frame: bytes) -> Opened:
-    """The message in a frame; ValueError says why it cannot be read."""
+def open_frame(message_id: str, queue: str, frame: bytes) -> tuple[Message, int, int]:
+    """The message in a frame, and when it was first due and expires; ValueError says why it cannot be read."""
     if len(frame) < _HEAD_SIZE:
         raise ValueError("it is cut short")
     fields = _HEAD.unpack_from(frame)
-    form, length, _, enqueued_at, due_at, expires_at, ttl_s, track, tenant_size, key_size, parent_size = fields
+    form, length, _, enqueued_at, due_at, expires_at, ttl_s, track, tenant_size, key_size, parent_size = (
+        fields
+    )
     if form != FORMAT:
         raise ValueError(f"its format is {form}, newer than {FORMAT} or damaged: upgrade Redrive")
     tenant_ends = _HEAD_SIZE + tenant_size
@@ -108,7 +100,7 @@ def open_frame(message_id: str, queue: str, frame: bytes) -> Opened:
         _headers.decode(frame[headers_begin:length]) if headers_begin < length else {},
         unpack_id(frame[key_ends:headers_begin]) if parent_size else None,
     )
-    return Opened(message, due_at, expires_at)
+    return message, due_at, expires_at
 
 
 def open_body(frame: bytes | None) -> bytes | None:

@@ -13,12 +13,13 @@ _TEXT_OF_FIFTEEN = b"\x02\x02"
 
 def pack_id(text: str) -> bytes:
     """The id as it is stored."""
-    if len(text) == _UUID_TEXT:
+    if len(text) == _UUID_TEXT and text[8] == text[13] == text[18] == text[23] == "-":
+        digits = text.replace("-", "")
         try:
-            raw = bytes.fromhex(text.replace("-", ""))
+            raw = bytes.fromhex(digits)
         except ValueError:
             return _pack_text(text)
-        if len(raw) == _UUID_BYTES and unpack_id(raw) == text:
+        if len(raw) == _UUID_BYTES and raw.hex() == digits:
             return raw
     return _pack_text(text)
 

@@ -60,9 +60,8 @@ class RedisSource:
                 self._client.queue_key(queue),
                 to_ms(self._finished.dedupe_s),
                 keep,
-                len(asked.completions) // 2,
-                *asked.completions,
-                *asked.others,
+                len(asked.completions),
+                *asked.flat(),
             )
             refused.update(map(unpack_id, answer))
         return refused
@@ -96,19 +95,23 @@ def to_ms(seconds: float) -> int:
 
 
 class _Settlements:
-    """The arguments of one queue's settle: completions are an id and a token, and stand first."""
+    """The arguments of one queue's settle: completed ids by token, each behind its length, and the rest."""
 
     def __init__(self) -> None:
-        self.completions: list[Argument] = []
-        self.others: list[Argument] = []
+        self.completions: defaultdict[str, bytearray] = defaultdict(bytearray)
+        self._others: list[Argument] = []
 
     def add(self, settlement: Settlement) -> None:
         delivery = settlement.delivery
-        head = (pack_id(delivery.message.id), delivery.lease.token)
+        raw_id = pack_id(delivery.message.id)
         if isinstance(settlement.verdict, Complete):
-            self.completions += head
+            self.completions[delivery.lease.token] += len(raw_id).to_bytes(2, "big") + raw_id
         else:
-            self.others += (*head, *_pack_verdict(settlement.verdict))
+            self._others += (raw_id, delivery.lease.token, *_pack_verdict(settlement.verdict))
+
+    def flat(self) -> list[Argument]:
+        completions = (part for token, ids in self.completions.items() for part in (token, bytes(ids)))
+        return [*completions, *self._others]
 
 
 def _pack_verdict(verdict: RetryAt | Release | Bury | Hold) -> tuple[Argument, ...]:

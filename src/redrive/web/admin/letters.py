@@ -11,8 +11,8 @@ from redrive.core.letters import Account, as_letter
 from redrive.core.lifecycle import State
 from redrive.office.filters import parse
 from redrive.office.index import FoundPage, Order
-from redrive.office.wire import account_document, letter_document
 from redrive.office.why import why
+from redrive.office.wire import account_document, letter_document
 from redrive.web.access import Call, Operation
 from redrive.web.admin.asking import Cursor, FilterText, Limit, Query, Reveal, asked
 from redrive.web.admin.description import READ, Route
@@ -92,7 +92,9 @@ class Letters:
             order=Order(query.order),
         )
         letters = await self._office.shown(call, page.letters, reveal=reveal)
-        return respond(200, {"letters": letters, **place(page), "behind": self._office.index.freshness.behind})
+        return respond(
+            200, {"letters": letters, **place(page), "behind": self._office.index.freshness.behind}
+        )
 
     async def show(self, call: Call) -> Response:
         query = asked(call, ShowOne)

@@ -122,7 +122,7 @@ class Operations:
     def operations(self) -> list[Operation]:
         return [
             _START.operation(self.start),
-            _LIST.operation(self.list),
+            _LIST.operation(self.every),
             _SHOW.operation(self.show),
             _PAUSE.operation(self.pause),
             _RESUME.operation(self.resume),
@@ -135,7 +135,7 @@ class Operations:
         order = await self._order(call, body)
         return await start(self._office, call, order, dry_run=query.dry_run == "true")
 
-    async def list(self, call: Call) -> Response:
+    async def every(self, call: Call) -> Response:
         query = asked(call, ListOperations)
         desk = self._office.operations(call)
         before = query.cursor
@@ -185,14 +185,15 @@ class Operations:
             ramp=body.ramp,
             halt_share=body.halt_share,
             halt_least=body.halt_least,
-            expired=body.expired or body.kind == Kind.DISCARD,
+            expired=body.expired or body.kind == "discard",
             to_queue=None if body.to_queue is None else await target(self._office, call, body.to_queue),
         )
 
 
 async def target(office: Office, call: Call, given: str) -> str:
     """The queue that letters are to go to: one that the caller knows, and not the mail gateway's."""
-    if given == MAIL_QUEUE:
+    queue = await office.queue(call, given)
+    if queue == MAIL_QUEUE:
         error = FieldError("toQueue", "belongs to the mail gateway: send mails to /v1/emails")
         raise Refused(INVALID, "the queue cannot be used: see errors", [error])
-    return await office.queue(call, given)
+    return queue

@@ -16,7 +16,7 @@ from redrive.core.ports import PAGE, QueueCounts
 from redrive.office.filters.terms import Filter, Named, NameField
 from redrive.office.operations import Kind, Order, Selection
 from redrive.web.access import Call, Operation
-from redrive.web.admin.asking import Cursor, DryRun, Limit, Query, Reveal, asked
+from redrive.web.admin.asking import Cursor, DryRun, Limit, NoQuery, Query, Reveal, asked
 from redrive.web.admin.description import OPERATE, READ, Route
 from redrive.web.admin.letters import place
 from redrive.web.admin.office import Office, check_reveal
@@ -88,13 +88,13 @@ class Queues:
 
     def operations(self) -> list[Operation]:
         return [
-            _QUEUES.operation(self.list),
+            _QUEUES.operation(self.every),
             _MESSAGES.operation(self.messages),
             _REDRIVE.operation(self.redrive),
         ]
 
-    async def list(self, call: Call) -> Response:
-        asked(call, Query)
+    async def every(self, call: Call) -> Response:
+        asked(call, NoQuery)
         counts = await self._office.store.queues()
         tenant = call.credential.tenant
         if tenant is None:

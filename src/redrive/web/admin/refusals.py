@@ -52,7 +52,9 @@ def _refused(error: Exception) -> Refused:
         case TimeLimit():
             return Refused(BAD_QUERY, str(error))
         case CursorError():
-            return Refused(INVALID, "the page cannot be found: see errors", [FieldError("cursor", str(error))])
+            return Refused(
+                INVALID, "the page cannot be found: see errors", [FieldError("cursor", str(error))]
+            )
         case NoOperation():
             return Refused(NOT_FOUND, "there is no such operation, or it is not this key's to see")
         case GroupChanged():
