@@ -50,7 +50,7 @@ GOALS = (
         for goal in (
             Goal(f"{store}: re-drive without a rate", f"{store} redrive", "/s", Above(letters_a_second)),
             Goal(f"{store}: processor a letter re-driven, ours", f"{store} redrive cpu", "us"),
-            Goal(f"{store}: memory that the re-drive adds", f"{store} redrive memory", "MB"),
+            Goal(f"{store}: memory that the re-drive adds at most", f"{store} redrive memory", "MB"),
             Goal(f"{store}: groups by cause", f"{store} groups", "ms", Below(300.0)),
             Goal(f"{store}: first page of a tenant and a code", f"{store} page", "ms", Below(100.0)),
             Goal(f"{store}: SQL over {SQL_LETTERS:,}, with the copy", f"{store} sql", "ms", Below(500.0)),
@@ -133,18 +133,18 @@ async def _measure_index(app: Redrive) -> Figures:
 async def _measure_redrive(app: Redrive, letters: int) -> Figures:
     index = Index(app.store)
     await index.catch_up()
-    before = _resident_mb()
+    resident = [_resident_mb()]
     operations = Operations(app.store, _ACTOR, index, app.policy, OfficeSettings())
     began_s, began_cpu_s = time.perf_counter(), time.process_time()
     operation = await operations.start(Order(Kind.REDRIVE))
-    seen = await operations.wait(operation.id)
+    seen = await operations.wait(operation.id, progress=lambda _: resident.append(_resident_mb()))
     passed_s, cpu_s = time.perf_counter() - began_s, time.process_time() - began_cpu_s
     assert seen.moved == letters, f"{seen.moved} of {letters} letters were moved"
     await index.close()
     return {
         "redrive": letters / passed_s,
         "redrive cpu": 1e6 * cpu_s / letters,
-        "redrive memory": _resident_mb() - before,
+        "redrive memory": max(resident) - resident[0],
     }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from redrive.app import Redrive
@@ -70,6 +72,26 @@ def test_json_carries_the_reason_whole_and_escaped(shop: Shop) -> None:
     assert result.out.isascii()
     assert "\x1b" not in result.out
     assert result.document["letters"][0]["lastFailureReason"] == EVIL
+
+
+@pytest.mark.parametrize("arguments", [("list",), ("groups",), ("shape",), ("redrive", "--all", "--dry-run")])
+def test_a_suggested_command_runs_nothing_but_ours(shop: Shop, arguments: tuple[str, ...]) -> None:
+    evil = "x; touch owned $(touch owned) `touch owned` '"
+
+    async def bury(app: Redrive) -> None:
+        now = app.store.now()
+        message = Message(evil, "orders", evil, b"1", now, 60.0)
+        progress = Progress(State.DEAD, now, now + 60_000, attempts=1)
+        await app.store.bury([DeadLetter(message, progress, Reason.PERMANENT, now, evil)])
+
+    shop.with_app(bury)
+    result = shop("dlq", *arguments)
+    lines = (result.out + result.error).splitlines()
+    commands = [line[line.index("redrive ") :] for line in lines if ": redrive" in line]
+    assert commands
+    for one in commands:
+        named = [word for word in shlex.split(one.partition("; by cause")[0]) if "touch" in word]
+        assert all(evil in word for word in named)
 
 
 def test_an_error_does_not_repeat_control_sequences(shop: Shop) -> None:

@@ -77,6 +77,20 @@ def test_status_announces_which_letters_leave(shop: Shop) -> None:
     assert "1 letter of orders leaves for age on" in shop("status").out
 
 
+def test_status_warns_that_letters_can_leave_nowhere_and_names_the_next_command(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.send()
+    monkeypatch.setenv("REDRIVE_RETENTION_FOLDER", "none")
+    assert shop.ok("status")["warnings"] == []
+    shop.bury()
+    (warning,) = shop.ok("status")["warnings"]
+    assert "retention.folder" in warning
+    shown = shop("status")
+    assert warning in shown.out
+    assert "redrive dlq groups" in shown.error
+
+
 def test_pause_and_resume_show_in_status(shop: Shop) -> None:
     message_id = shop.send()
     assert shop("queue", "pause", "orders").out == "orders is paused\n"

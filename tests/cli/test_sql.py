@@ -49,6 +49,7 @@ def test_payloads_are_masked_unless_revealed(shop: Shop) -> None:
     shop.send({"permanent": "no", "password": "hunter2"})
     shop.work()
     text = "SELECT originalData FROM dlq"
-    assert "hunter2" not in shop("dlq", "sql", text).out
+    for flags in ((), ("--json",)):
+        assert "hunter2" not in shop("dlq", "sql", text, *flags).out
     assert "hunter2" in shop("dlq", "sql", text, "--reveal").out
     assert shop.ok("audit", "--verb", "reveal")["rows"][0]["subject"] == {"sql": text}

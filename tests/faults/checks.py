@@ -39,7 +39,8 @@ def expected_state(plan: Plan, generation: int) -> State:
 
 @dataclass
 class Evidence:
-    """Everything the invariants are judged by. `held`: what was in flight at each kill.
+    """Everything the invariants are judged by. `held`: what was in flight at each kill, `noted_s`: when that
+    was looked at.
 
     `outages`: the store was made unreachable, so workers may tell of it. `fresh`: the ids that a store of
     class B may have forgotten, or whose last moves it may have. `removable`: those that people may remove.
@@ -49,6 +50,7 @@ class Evidence:
     fresh: set[str] = field(default_factory=set)
     removable: set[str] = field(default_factory=set)
     held: list[frozenset[Key]] = field(default_factory=list)
+    noted_s: list[float] = field(default_factory=list)
     accepted: set[str] = field(default_factory=set)
     plans: dict[str, Plan] = field(default_factory=dict)
     lines: dict[Key, list[Line]] = field(default_factory=dict)
@@ -63,6 +65,7 @@ class Evidence:
         asked = read_lines(folder / ACCEPTED)
         self.accepted = {line.id for line in asked if line.what == "accepted"}
         self.plans = {line.id: line.plan for line in asked if line.plan is not None}
+        self._hold_unanswered(asked)
         lines: dict[Key, list[Line]] = defaultdict(list)
         handed = read_lines(folder / HANDED)
         for line in handed:
@@ -74,6 +77,18 @@ class Evidence:
         self.accounts = await read_accounts(store, self.plans.keys() | {key[0] for key in lines})
         self.letters = await _all_letters(store)
         self.queues = await store.queues()
+
+    def _hold_unanswered(self, lines: list[Line]) -> None:
+        """What was handed in and not answered at a kill had no id that could be looked at: it may be held."""
+        asked_s = {line.id: line.at_s for line in lines if line.what == "asked"}
+        for index, noted_s in enumerate(self.noted_s):
+            self.held[index] |= {
+                (line.id, 0)
+                for line in lines
+                if line.what == "accepted"
+                and line.id != line.note
+                and asked_s.get(line.note, noted_s) < noted_s <= line.at_s
+            }
 
     def violations(self) -> list[str]:
         """Every broken invariant, by its number; an empty list is what a good system gives."""

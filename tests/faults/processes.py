@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -164,6 +165,7 @@ class Site:
         survivor says is its own.
         """
         alive = {child.pid for child in survivors}
+        self.evidence.noted_s.append(time.monotonic())
         holders = self._holders()
         held = {key for key, pid in holders.items() if pid not in alive}
         accounts = await read_accounts(self.app.store, self._known() - self._done)

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from redrive.stores.redis.scripts import load_script
+from redrive.stores.redis.scripts import load_script, parts_of
 from redrive.stores.statements import load_lua
 
 ALL = sorted(
@@ -50,9 +50,15 @@ def test_a_verb_states_its_contract_and_takes_its_keys_from_the_root(verb: str) 
 
 @pytest.mark.parametrize("name", PARTS)
 def test_every_shared_part_is_used_by_a_verb(name: str) -> None:
-    assert any(
-        re.search(rf"^-- Composed after: .*\b{name}\b", load_lua(verb), re.MULTILINE) for verb in VERBS
-    )
+    assert any(name in parts_of(verb) for verb in VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_part_stands_once_and_behind_what_it_needs(verb: str) -> None:
+    parts = parts_of(verb)
+    assert len(set(parts)) == len(parts)
+    for index, part in enumerate(parts):
+        assert set(parts_of(part)) <= set(parts[:index])
 
 
 @pytest.mark.parametrize("verb", VERBS)

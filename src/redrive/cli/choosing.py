@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -74,6 +74,16 @@ async def asked(current: Session, text: str | None, queue: str | None) -> Filter
     if queue is None:
         return read
     return Filter((Named(NameField.QUEUE, (await current.known_queue(queue),)), *read.terms))
+
+
+def freshness_document(current: Session) -> dict[str, Any]:
+    """How what was found stands to the store, for --json; for people a note when it is behind."""
+    fresh = current.index.freshness
+    if fresh.problem is not None:
+        current.output.note(f"as of {fresh.stale_s:.0f} s ago: the store does not answer ({fresh.problem})")
+    elif fresh.behind:
+        current.output.note("not all letters are known here yet: ask again in a moment")
+    return {"staleSeconds": fresh.stale_s, "behind": fresh.behind, "problem": fresh.problem}
 
 
 async def whole_letters(current: Session, found: Sequence[Found]) -> list[DeadLetter]:

@@ -13,6 +13,7 @@ from typing import Any
 from cyclopts import Parameter
 from rich.text import Text
 
+from redrive.cli.output import command
 from redrive.cli.previews import nothing_text, preview_page
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.progress import outcome_code, outcome_text, stayed_code, watching
@@ -123,7 +124,7 @@ def next_commands(seen: Snapshot) -> list[str]:
         case OperationState.PAUSED:
             return [f"go on: redrive ops resume {operation.id}, or end it: redrive ops cancel {operation.id}"]
         case _ if seen.outstanding and len(ids) == 1:
-            return [f"how it goes: redrive show {ids[0]}"]
+            return [f"how it goes: {command('show', ids[0])}"]
         case _ if seen.outstanding:
             return [f"what comes of them: redrive ops wait {operation.id}"]
         case _ if seen.dead:

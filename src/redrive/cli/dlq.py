@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
-
 from cyclopts import App
 
-from redrive.cli.choosing import FilterText, asked, whole_letters
+from redrive.cli.choosing import FilterText, asked, freshness_document, whole_letters
 from redrive.cli.letters import letter_lines
 from redrive.cli.life import life
+from redrive.cli.output import command
 from redrive.cli.problems import CommandError, Exit, no_message
 from redrive.cli.revealing import shown
 from redrive.cli.session import NO_FLAGS, Flags, session
@@ -57,19 +56,24 @@ async def list_letters(
         page = await current.index.find(read, after=after, limit=limit, order=place)
         found = await whole_letters(current, page.letters)
         documents = await shown(current, map(letter_document, found), reveal=reveal)
-        document = {"letters": documents, "cursor": page.cursor, "looked": _looked(page)}
+        document = {
+            "letters": documents,
+            "cursor": page.cursor,
+            "looked": _looked(page),
+            "index": freshness_document(current),
+        }
         now = current.store.now()
         current.output.answer(document, lambda: letter_lines(current.output, found, now))
         if page.looked is not None and page.cursor is not None:
             current.output.note(f"looked at {page.looked.letters:,} of {page.looked.of:,} letters so far")
         if page.cursor is not None:
-            kept = f"--filter {shlex.quote(str(read))} " if read.terms else ""
-            order = "--newest " if newest else ""
-            current.output.note(f"more: redrive dlq list {kept}{order}--limit {limit} --after {page.cursor}")
+            kept = ["--filter", str(read)] if read.terms else []
+            kept += ["--newest"] if newest else []
+            more = command("dlq", "list", *kept, "--limit", limit, "--after", page.cursor)
+            current.output.note(f"more: {more}")
         elif found:
-            current.output.note(
-                f"read one: redrive dlq show {found[0].message.id}; by cause: redrive dlq groups"
-            )
+            one = command("dlq", "show", found[0].message.id)
+            current.output.note(f"read one: {one}; by cause: redrive dlq groups")
 
 
 @dlq.command
@@ -112,14 +116,15 @@ async def show(
             lambda: life(current.output, account, why, now, payload=payload, traceback=traceback),
         )
         if document["fingerprint"]:
-            current.output.note(f"others like it: redrive dlq group show {document['fingerprint']}")
+            others = command("dlq", "group", "show", document["fingerprint"])
+            current.output.note(f"others like it: {others}")
 
 
 def _looked(page: FoundPage) -> dict[str, int] | None:
     return None if page.looked is None else {"letters": page.looked.letters, "of": page.looked.of}
 
 
-for command in (
+for place in (
     "groups:groups",
     "groups:group",
     "shape:shape",
@@ -131,4 +136,4 @@ for command in (
     "filing:archive",
     "filing:restore",
 ):
-    dlq.command(f"redrive.cli.{command}")
+    dlq.command(f"redrive.cli.{place}")

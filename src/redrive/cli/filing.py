@@ -12,6 +12,7 @@ from rich.text import Text
 
 from redrive.cli.choosing import NO_CHOICE, Choice, letter_pages, selection
 from redrive.cli.conducting import Going, conduct, confirmed, order
+from redrive.cli.output import command
 from redrive.cli.previews import nothing_text, preview_page
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
@@ -188,5 +189,5 @@ def _archived(current: Session, departures: list[Departure], document: dict[str,
     lines = "\n".join([f"{left:,} archived{stayed}", *files])
     current.output.answer(document | {"archived": left, "files": files}, lambda: Text(lines))
     for file in files:
-        current.output.note(f"bring back: redrive dlq restore {file}")
+        current.output.note(f"bring back: {command('dlq', 'restore', file)}")
     return Exit.OK if left == seen else Exit.PARTIAL

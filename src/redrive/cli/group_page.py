@@ -11,6 +11,7 @@ from rich.text import Text
 
 from redrive.cli.output import Output, clean, name, words
 from redrive.cli.times import age, moment
+from redrive.core.redaction import redact
 from redrive.office.groups import Group, GroupBy, GroupState
 from redrive.office.groups.standing import Said
 from redrive.office.wire import instant
@@ -38,7 +39,7 @@ def group_document(one: Group) -> dict[str, Any]:
             "companyId": sample.tenant,
             "reason": sample.reason,
             "lastFailureCode": sample.code,
-            "lastFailureReason": sample.failure,
+            "lastFailureReason": redact(sample.failure),
         },
         "notes": len(standing.said.notes),
     }

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
-
 from cyclopts import App
 from rich.text import Text
 
-from redrive.cli.choosing import FilterText, asked
+from redrive.cli.choosing import FilterText, asked, freshness_document
 from redrive.cli.group_page import group_document, group_lines, said_document, said_page
-from redrive.cli.output import name
+from redrive.cli.output import command, name
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.cli.times import until as instant_until
@@ -54,7 +52,11 @@ async def groups(
     async with session(flags) as current:
         read = await asked(current, filter, queue)
         found = await current.groups.list(by, read, limit=limit)
-        document = {"by": by.value, "groups": [group_document(one) for one in found]}
+        document = {
+            "by": by.value,
+            "groups": [group_document(one) for one in found],
+            "index": freshness_document(current),
+        }
         now = current.store.now()
         current.output.answer(document, lambda: group_lines(current.output, found, now))
         if found:
@@ -187,9 +189,10 @@ def _advise(current: Session, one: Group) -> None:
     counts = one.counts
     if counts.by is GroupBy.AGE:
         return
-    chosen = shlex.quote(_term(counts.by, counts.key))
-    current.output.note(f"read one:   redrive dlq show {counts.sample.id}")
-    current.output.note(f"bring back: redrive dlq redrive --filter {chosen} --canary 5 --rate 20/s")
+    chosen = _term(counts.by, counts.key)
+    back = command("dlq", "redrive", "--filter", chosen, "--canary", 5, "--rate", "20/s")
+    current.output.note(f"read one: {command('dlq', 'show', counts.sample.id)}")
+    current.output.note(f"bring back: {back}")
 
 
 def _term(by: GroupBy, key: str) -> str:

@@ -9,6 +9,7 @@ from redrive.cli.problems import CommandError, Exit, no_message
 from redrive.cli.revealing import shown
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.core.letters import Account
+from redrive.core.redaction import redact
 from redrive.office.wire import account_document
 
 
@@ -44,7 +45,7 @@ async def show(
             document["originalData"] = body_shown
         now = current.store.now()
         current.output.answer(
-            document | {"why": why},
+            document | {"why": why if reveal else redact(why)},
             lambda: life(current.output, account, why, now, payload=payload, traceback=traceback),
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -123,6 +124,11 @@ def _flat(text: str) -> str:
 def clean(value: object) -> str:
     """Stored text on one line, without control sequences."""
     return " ".join(printable(str(value)).split())
+
+
+def command(*parts: object) -> str:
+    """A command of ours to be copied: what is stored or has spaces is quoted, so that it stays one word."""
+    return shlex.join(["redrive", *map(clean, parts)])
 
 
 def words(value: object, style: str = "") -> Text:

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from redrive.cli.output import Output, clean, name
+from redrive.cli.output import Output, command, name
 from redrive.office.operations import Preview
 
 _GROUPS_SHOWN = 20
@@ -18,7 +18,7 @@ def preview_page(output: Output, verb: str, found: Preview) -> RenderableType:
     if found.split:
         lines.append(_table(output, found))
     if found.samples:
-        lines.append(Text(f"look at one: redrive dlq show {clean(found.samples[0])}", "cyan"))
+        lines.append(Text(f"look at one: {command('dlq', 'show', found.samples[0])}", "cyan"))
     return Group(*lines)
 
 

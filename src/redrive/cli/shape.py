@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from redrive.cli.choosing import FilterText, asked
-from redrive.cli.output import Output, name
+from redrive.cli.choosing import FilterText, asked, freshness_document
+from redrive.cli.output import Output, command, name
 from redrive.cli.session import NO_FLAGS, Flags, session
 from redrive.office.filters.terms import Named, NameField
 from redrive.office.shape import Shape
@@ -37,10 +36,11 @@ async def shape(
     async with session(flags) as current:
         read = await asked(current, filter, queue)
         found = await shape_of(current.index, read, limit=max(1, limit))
-        current.output.answer(_shape_document(found), lambda: _shape_table(current.output, found))
+        document = _shape_document(found) | {"index": freshness_document(current)}
+        current.output.answer(document, lambda: _shape_table(current.output, found))
         if found.rows:
             tenant = str(Named(NameField.TENANT, (found.rows[0].tenant,)))
-            current.output.note(f"its causes: redrive dlq groups --filter {shlex.quote(tenant)}")
+            current.output.note(f"its causes: {command('dlq', 'groups', '--filter', tenant)}")
 
 
 def _shape_document(found: Shape) -> dict[str, Any]:

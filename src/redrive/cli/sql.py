@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.console import RenderableType
@@ -13,9 +13,10 @@ from redrive.cli.output import Output, name
 from redrive.cli.problems import CommandError, Exit, PlacedError
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.core.failure import clip
+from redrive.core.redaction import redact
 from redrive.office.audit import action
 from redrive.office.masking import Mask
-from redrive.office.sql import SAVED, SqlAnswer, SqlError
+from redrive.office.sql import SAVED, SqlAnswer, SqlError, Value
 
 _AUDITED = 2_000
 
@@ -42,14 +43,15 @@ async def sql(
     statement = _statement(text, saved)
     async with session(flags) as current:
         answer = await _ask(current, statement, reveal=reveal)
+        rows = [[_shown(value, reveal=reveal) for value in row] for row in answer.rows]
         document: dict[str, Any] = {
             "sql": statement,
             "columns": list(answer.columns),
-            "rows": [list(row) for row in answer.rows],
+            "rows": rows,
             "complete": answer.complete,
             "letters": {"copied": answer.copied.letters, "of": answer.copied.of},
         }
-        current.output.answer(document, lambda: _table(current.output, answer))
+        current.output.answer(document, lambda: _table(current.output, answer.columns, rows))
         _note_cuts(current.output, answer)
         return Exit.OK
 
@@ -82,16 +84,20 @@ def masking(mask: Mask) -> Callable[[str], str]:
     return lambda text: json.dumps(mask.payload(json.loads(text)))
 
 
-def _table(output: Output, answer: SqlAnswer) -> RenderableType:
-    if not answer.rows:
+def _shown(value: Value, *, reveal: bool) -> Value:
+    """A value as it may be shown: also a reason, or what was made of one, may hold a secret."""
+    return value if reveal or not isinstance(value, str) else redact(value)
+
+
+def _table(output: Output, columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> RenderableType:
+    if not rows:
         return Text("no rows")
-    kinds = list(zip(*answer.rows, strict=True))
     table = output.table()
-    for header, column in zip(answer.columns, kinds, strict=True):
+    for header, column in zip(columns, zip(*rows, strict=True), strict=True):
         number = all(isinstance(value, int | float | None) for value in column)
-        table.add_column(Text(header), justify="right" if number else "left", no_wrap=number, overflow="fold")
-    for row in answer.rows:
-        table.add_row(*(Text("", "dim") if value is None else name(value) for value in row))
+        table.add_column(name(header), justify="right" if number else "left", no_wrap=number, overflow="fold")
+    for row in rows:
+        table.add_row(*("" if value is None else name(value) for value in row))
     return table
 
 

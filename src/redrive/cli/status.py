@@ -63,12 +63,21 @@ async def status(*, lanes: str | None = None, flags: Flags = NO_FLAGS) -> None:
             document["lanes"] = [lane_document(lane) for lane in tenants]
             parts += [Text(), lane_table(current.output, tenants, now)]
         current.output.answer(document, lambda: Group(*parts))
+        _advise(current.output, queues)
 
 
 def store_line(described: Description) -> Text:
     """Where the messages are, and what "accepted" means there."""
     durability = f"durability {described.durability}"
     return Text.assemble(name(described.url), "  ", (durability, "green"), f": {described.meaning}")
+
+
+def _advise(output: Output, queues: list[QueueStatus]) -> None:
+    dead = sum(one.counts.dlq for one in queues)
+    if dead:
+        output.note(f"why {dead:,} are dead: redrive dlq groups")
+    for queue in [one.counts.queue for one in queues if one.no_handler]:
+        output.note(f"work waits in {queue} and no live worker serves it: redrive worker --help")
 
 
 def _warnings(folder: str | None, queues: list[QueueStatus]) -> list[str]:

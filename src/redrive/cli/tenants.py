@@ -8,10 +8,12 @@ from cyclopts import App
 from rich.console import RenderableType
 
 from redrive.cli.lanes import all_lanes, lane_table
+from redrive.cli.output import command
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.core.lanes import Lane, LaneChange
 from redrive.core.limits import Rate
+from redrive.office.filters.terms import Named, NameField
 from redrive.office.wire import lane_document
 
 tenant = App(name="tenant", help="List, pause and resume tenants, and set their weight, cap and rate.")
@@ -44,7 +46,8 @@ async def show(tenant: str, /, *, flags: Flags = NO_FLAGS) -> None:
     """
     async with session(flags) as current:
         _answer(current, await _known(current, tenant))
-        current.output.note(f"its dead letters: redrive dlq groups --filter tenant:{tenant}")
+        chosen = Named(NameField.TENANT, (tenant,))
+        current.output.note(f"its dead letters: {command('dlq', 'groups', '--filter', chosen)}")
 
 
 @tenant.command
@@ -61,7 +64,8 @@ async def pause(tenant: str, /, *, queue: str | None = None, flags: Flags = NO_F
     async with session(flags) as current:
         place = await _place(current, tenant, queue)
         _answer(current, await current.tenants.pause(tenant, place))
-        current.output.note(f"again with: redrive tenant resume {tenant}{_in(place)}")
+        where = () if place is None else ("--queue", place)
+        current.output.note(f"again with: {command('tenant', 'resume', tenant, *where)}")
 
 
 @tenant.command
@@ -134,10 +138,6 @@ async def _known(current: Session, tenant: str) -> list[Lane]:
             Exit.NOT_FOUND,
         )
     return lanes
-
-
-def _in(queue: str | None) -> str:
-    return "" if queue is None else f" --queue {queue}"
 
 
 def _answer(current: Session, lanes: Sequence[Lane]) -> None:

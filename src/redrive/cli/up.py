@@ -66,7 +66,8 @@ async def up(
             Exit.USAGE,
         )
     output, counts, figures = Output(flags.json), Counts(), WorkerFigures()
-    story = Story(_label(masked=names_relay(settings)), teller(output))
+    tell = _Patient(teller(output))
+    story = Story(_label(masked=names_relay(settings)), tell)
     mute_logs()
     began_s = time.monotonic()
     sinks = (counts.see, figures.see, story.see)
@@ -74,6 +75,7 @@ async def up(
         keys = await first_keys(gateway.app.store, submit=True)
         if not output.as_json:
             output.console.print(Group(*welcome(gateway, keys)), soft_wrap=True)
+        tell.begin()
         traffic = _send(gateway) if demo is not False and gateway.mailbox else asyncio.Event().wait()
         await run_together(
             output, traffic, gateway.working, _watch(output, gateway, keys, figures, story), seconds=seconds
@@ -99,6 +101,26 @@ def teller(output: Output) -> Callable[[Sentence], None]:
         output.console.print(Text(f"{clock_time()} {sentence.text}"), soft_wrap=True)
 
     return (lambda sentence: None) if output.as_json or output.console.is_terminal else tell
+
+
+class _Patient:
+    """Holds what happens back until the keys and addresses are printed: those stand first."""
+
+    def __init__(self, tell: Callable[[Sentence], None]) -> None:
+        self._tell = tell
+        self._early: list[Sentence] | None = []
+
+    def __call__(self, sentence: Sentence) -> None:
+        if self._early is None:
+            self._tell(sentence)
+        else:
+            self._early.append(sentence)
+
+    def begin(self) -> None:
+        """From now on at once."""
+        early, self._early = self._early or [], None
+        for sentence in early:
+            self._tell(sentence)
 
 
 async def _send(gateway: RunningGateway) -> None:

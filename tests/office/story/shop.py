@@ -21,13 +21,15 @@ _ledger = os.open("attempts", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 @app.handler(QUEUE, retry=RetryPolicy(attempts=2, base_s=0.01, cap_s=0.01), concurrency=50)
 async def send(order: dict[str, Any], delivery: Delivery) -> None:
     mended = order["cause"] in _mended()
-    progress = delivery.progress
-    line = (
-        f"{delivery.message.id} {progress.generation} {progress.attempts} {'sent' if mended else 'failed'}\n"
-    )
-    os.write(_ledger, line.encode())
+    _write(delivery, "sent" if mended else "failed")
     if not mended:
         raise _failure(order["cause"], order["number"])
+
+
+def _write(delivery: Delivery, end: str) -> None:
+    progress = delivery.progress
+    line = f"{delivery.message.id} {progress.generation} {progress.attempts} {end}\n"
+    os.write(_ledger, line.encode())
 
 
 def _mended() -> list[str]:

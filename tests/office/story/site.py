@@ -41,15 +41,19 @@ class Attempt:
 
 
 class Site:
-    """The folder, the store's address, and what the test sees behind the operator's back."""
+    """The folder, the store's address, and what the test sees behind the operator's back.
 
-    def __init__(self, folder: Path, url: str) -> None:
+    `source` is the app, there as shop.py; `more` are further variables of its processes.
+    """
+
+    def __init__(self, folder: Path, url: str, source: str = shop.__file__) -> None:
         self.folder = folder
         self.url = url
+        self.more: dict[str, str] = {}
         self.causes: dict[str, str] = {}
         self.app = Redrive(url)
         self._processes: list[subprocess.Popen[str]] = []
-        shutil.copy(shop.__file__, folder / "shop.py")
+        shutil.copy(source, folder / "shop.py")
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """A command that runs beside the test; its errors go to a file."""
@@ -66,15 +70,16 @@ class Site:
         self._processes.append(process)
         return process
 
-    async def finish(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """A command, run to its end."""
+    async def finish(self, *arguments: str, merged: bool = False) -> subprocess.CompletedProcess[str]:
+        """A command, run to its end; `merged`: both outputs in one, as on a terminal."""
         return await asyncio.to_thread(
             subprocess.run,
             _command(arguments),
             cwd=self.folder,
             env=self._environment(),
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if merged else subprocess.PIPE,
             text=True,
             check=False,
         )
@@ -134,13 +139,13 @@ class Site:
 
     def _environment(self) -> dict[str, str]:
         ours = {name: text for name, text in os.environ.items() if not name.startswith("REDRIVE_")}
-        return {**ours, "REDRIVE_STORE": self.url, "COLUMNS": "110"}
+        return {**ours, "REDRIVE_STORE": self.url, "COLUMNS": "110", **self.more}
 
 
 @asynccontextmanager
-async def open_site(folder: Path, url: str) -> AsyncIterator[Site]:
+async def open_site(folder: Path, url: str, source: str = shop.__file__) -> AsyncIterator[Site]:
     """A site whose processes end with it."""
-    site = Site(folder, url)
+    site = Site(folder, url, source)
     try:
         async with site.app:
             yield site

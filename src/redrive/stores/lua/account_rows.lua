@@ -1,7 +1,9 @@
--- account_rows.lua: everything that is known of some messages. Composed after frames.lua.
+-- account_rows.lua: everything that is known of some messages.
+-- Composed after: frames
 --
--- For each known id: { id, place (messages, letters or finished), what lies there, progress, held, lease deadline or -1,
--- failures, re-drives, tracebacks as digest, text, digest, text, ... }; empty where there is none.
+-- For each known id: { id, place (messages, letters or finished), what lies there, progress, held, lease
+-- deadline or -1, failures, re-drives, tracebacks as digest, text, digest, text, ... }; empty where there is
+-- none.
 
 -- Where packing.StoredFailure has the digest of the traceback; empty for none.
 local TRACE = 8

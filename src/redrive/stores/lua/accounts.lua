@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 -- accounts: everything that is known of some messages, read in one step.
--- Composed after: queue, lane_record, frames, account_rows
+-- Composed after: account_rows
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew

@@ -1,6 +1,6 @@
 #!lua
 -- append: deduplicate and enqueue (P42, P47). Refused when memory is full, so that work can drain (P38).
--- Composed after: queue, lane_record, placement, frames, elements, items, keys, families, states
+-- Composed after: keys, families, states
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew

@@ -1,6 +1,6 @@
 #!lua
 -- bury: take in dead letters from elsewhere, as they are; known ids are skipped (P28), except archived ones.
--- Composed after: queue, lane_record, placement, frames, elements, items, keys, families, history, endings, states
+-- Composed after: endings, states
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew

@@ -1,6 +1,6 @@
-#!lua flags=no-writes
+#!lua flags=allow-oom
 -- changes: what became of a queue's letters since a number, in order; each id once.
--- Composed after: queue, lane_record, frames, account_rows
+-- Composed after: account_rows
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew    ARGV 2  after this number
@@ -9,17 +9,39 @@
 -- Returns { 1 when the reader must drop what it knew, up to (0: it has been told everything), number to go on after,
 --         1 when there is more, the ids, the rows as account_rows says of those that are known }
 --
--- Only the latest departures are remembered. A reader that is at the beginning need not know of older ones, so it
--- keeps the number at which it began; one whose number is older than they are begins again, and so does one that is
--- ahead: the server was emptied since.
+-- Only the latest departures are remembered. A reader that is at the beginning need not know of older ones,
+-- so it keeps the number at which it began; one whose number is older than they are begins again. So does
+-- everyone after the server was started anew: it may have lost what it told last, and would count on from
+-- numbers that are known already.
+
+local LEAP = 1000000
 
 local after, up_to, limit = integer(2), integer(3), integer(4)
-local root_numbers = redis.call('HMGET', root, 'change', 'departed')
-local change, forgotten = tonumber(root_numbers[1] or 0), tonumber(root_numbers[2] or 0)
+local numbers = redis.call('HMGET', root, 'change', 'departed', 'run')
+local change, forgotten = tonumber(numbers[1] or 0), tonumber(numbers[2] or 0)
 local ids, more = {}, false
 
-local known = math.max(after, up_to)
-local reset = up_to >= 0 and (known < forgotten or known > change)
+-- Which run of the server this is; nothing where it does not tell.
+local function find_run()
+  local info = redis.pcall('INFO', 'server')
+  return type(info) == 'string' and string.match(info, 'run_id:(%x+)') or nil
+end
+
+local function begin_run(run)
+  if numbers[3] then
+    change = change + LEAP
+    forgotten = change
+  end
+  redis.call('HSET', root, 'change', change, 'departed', forgotten, 'run', run)
+end
+
+local run = find_run()
+if run and change > 0 and run ~= numbers[3] then
+  begin_run(run)
+end
+
+local reached = math.max(after, up_to)
+local reset = up_to >= 0 and (reached < forgotten or reached > change)
 if reset or up_to < 0 then
   after, up_to = 0, change
 end

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- claim: hand out due messages, fairly over tenants (core.lanes.take_turns), attempt + 1, under a token.
--- Composed after: queue, lane_record, placement, frames, elements, items, leases, streams
+-- Composed after: streams
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew           ARGV 2  token         ARGV 3  limit

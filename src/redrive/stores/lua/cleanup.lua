@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- cleanup: remove a page of finished records, of what people discarded or replaced, and of ended dedupe keys; never a
--- dead letter, nor a parent with open children.
--- Composed after: queue, lane_record, placement, frames, elements, items, keys, families, history, endings
+-- cleanup: remove a page of finished records, of what people discarded or replaced, and of ended dedupe keys;
+-- never a dead letter, nor a parent with open children.
+-- Composed after: endings
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew

@@ -1,6 +1,8 @@
--- completion.lua: the verdict of most attempts, applied to a batch with few commands. Composed after endings.lua.
+-- completion.lua: the verdict of most attempts, applied to a batch with few commands.
+-- Composed after: endings, leases, holds
 --
--- What was done at its first attempt leaves an ending without progress: its frame and the instant say everything.
+-- What was done at its first attempt leaves an ending without progress: its frame and the instant say
+-- everything.
 
 -- The ids and their tokens in step, of `number` tokens from an argument on.
 local function read_completions(first, number)

@@ -1,11 +1,12 @@
--- elements.lua: where a waiting message stands. Composed after placement.lua.
+-- elements.lua: where a waiting message stands.
+-- Composed after: placement
 --
 -- An element is due_at, expires_at, the size of the body, marks, and the id: what a claim must know before it
 -- takes a message. Marks: TRIED: its progress is in :progress; MARKED: it has an entry of its own in :expiry;
--- CHILD: it has a parent; RETRIED: it has been attempted.
--- A ready list is in order of due_at and of expires_at, give or take SLACK_MS (the clocks of submitters differ), so
--- its head stands for all of it. What would break the order of due_at stands in :later, though it is due; what would
--- break that of expires_at gets an entry of its own. So an expiry may be found SLACK_MS late.
+-- CHILD: it has a parent; RETRIED: it has been attempted. A ready list is in order of due_at and of
+-- expires_at, give or take SLACK_MS (the clocks of submitters differ), so its head stands for all of it. What
+-- would break the order of due_at stands in :later, though it is due; what would break that of expires_at
+-- gets an entry of its own. So an expiry may be found SLACK_MS late.
 
 local ELEMENT = '>I6I6I4B'
 local ELEMENT_SIZE = 17

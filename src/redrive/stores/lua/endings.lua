@@ -1,12 +1,22 @@
--- endings.lua: how a message becomes dead, done or removed, and how it is forgotten. Composed after families.lua.
+-- endings.lua: how a message becomes dead, done or removed, and how it is forgotten.
+-- Composed after: families, history, keys
 --
--- Only the functions here and in items.lua and leases.lua move a message between states, so that it is in exactly one
--- (I1). `finish` leaves the item's frame without its body, unless open children need it or `whole` says to keep it.
+-- Only the functions here and in items.lua and leases.lua move a message between states, so that it is in
+-- exactly one (I1). `finish` leaves the item's frame without its body, unless open children need it or
+-- `whole` says to keep it.
 
 local DEPARTED = 20000
+local CHANGES_SINCE_S = 1700000000
 
+-- Numbers begin with the clock, so that a queue that was emptied does not count its old ones again: whoever
+-- knows those is behind what is forgotten.
 local function next_change()
-  return redis.call('HINCRBY', root, 'change', 1)
+  local change = redis.call('HINCRBY', root, 'change', 1)
+  if change == 1 then
+    change = math.floor(now / 1000) - CHANGES_SINCE_S
+    redis.call('HSET', root, 'change', change, 'departed', change - 1)
+  end
+  return change
 end
 
 local function note_death(id)
@@ -97,7 +107,8 @@ local function keeps_content(progress)
   return item and (item.move == 'discard' or item.move == 'replace')
 end
 
--- The last child of a finished parent is gone: so is the parent's body, unless it is a letter that was removed.
+-- The last child of a finished parent is gone: so is the parent's body, unless it is a letter that was
+-- removed.
 local function lay_to_rest(id)
   local ending = redis.call('HGET', root .. ':finished', id)
   if not ending then

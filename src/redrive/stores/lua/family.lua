@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 -- family: everything that is known of a message's children, in the order in which they were appended.
--- Composed after: queue, lane_record, frames, account_rows
+-- Composed after: account_rows
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew    ARGV 2  id of the parent

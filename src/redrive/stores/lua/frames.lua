@@ -1,9 +1,10 @@
--- frames.lua: the frozen message as frames.py lays it down. Composed after lane_record.lua.
+-- frames.lua: the frozen message as frames.py lays it down.
+-- Composed after: lane_record
 --
--- A frame is a head and the body. The head: format, its own length, the body's, enqueued_at, due_at, expires_at, ttl_s,
--- track, the lengths of tenant, dedupe key and parent; then tenant, a zero byte, key, parent, headers. So tenant and key
--- together are the field of :keys. A finished message keeps its head, and a lease carries it, because a script that reads
--- a whole frame pays for every byte of it.
+-- A frame is a head and the body. The head: format, its own length, the body's, enqueued_at, due_at,
+-- expires_at, ttl_s, track, the lengths of tenant, dedupe key and parent; then tenant, a zero byte, key,
+-- parent, headers. So tenant and key together are the field of :keys. A finished message keeps its head, and
+-- a lease carries it, because a script that reads a whole frame pays for every byte of it.
 
 local FRAME = '>BI4I4I8I8I8dBBI2I2'
 local FRAME_SIZE = 47
@@ -52,8 +53,9 @@ local function drop_body(frame)
   return head ~= '' and head or frame
 end
 
--- What is left of a message that is done or removed: when, the length of its progress, progress (none when it was done
--- at its first attempt), and the frame, without the body unless open children or a removed letter need it.
+-- What is left of a message that is done or removed: when, the length of its progress, progress (none when it
+-- was done at its first attempt), and the frame, without the body unless open children or a removed letter
+-- need it.
 local ENDING = '>I6I2'
 local ENDING_SIZE = 8
 

@@ -1,7 +1,8 @@
--- history.lua: failures and re-drives of a message, and what is counted for an operation. Composed after items.lua.
+-- history.lua: failures and re-drives of a message, and what is counted for an operation.
+-- Composed after: items
 --
--- Failures and re-drives are packed records one after the other, each behind 4 bytes of length. Equal tracebacks are
--- kept once, with the number of failures that point to them.
+-- Failures and re-drives are packed records one after the other, each behind 4 bytes of length. Equal
+-- tracebacks are kept once, with the number of failures that point to them.
 
 local TALLY_S = 30 * 86400
 -- Where packing.StoredFailure has the digest of the traceback; empty for none.

@@ -1,4 +1,5 @@
--- holds.lua: a verdict's hold of a lane, and its end. Composed after lane_record.lua.
+-- holds.lua: a verdict's hold of a lane, and its end.
+-- Composed after: lane_record
 --
 -- Only a verdict's hold has a probe_at; a person's pause or hold has none and wins over it.
 

@@ -1,8 +1,10 @@
--- items.lua: one message as the verbs handle it, and its progress. Composed after elements.lua and frames.lua.
+-- items.lua: one message as the verbs handle it, and its progress.
+-- Composed after: elements, frames
 --
--- An item has what core.message.Progress has, and what is needed to find its places. Of a message that is as it was
--- accepted all of it follows from its frame; progress is written once something differs (`tried`). The fields of a
--- progress record are those of packing.StoredProgress, in that order; empty text and 0 stand for none.
+-- An item has what core.message.Progress has, and what is needed to find its places. Of a message that is as
+-- it was accepted all of it follows from its frame; progress is written once something differs (`tried`). The
+-- fields of a progress record are those of packing.StoredProgress, in that order; empty text and 0 stand for
+-- none.
 
 local SALVAGED_TTL_MS = 86400000
 

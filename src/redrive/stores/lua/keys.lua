@@ -1,11 +1,13 @@
--- keys.lua: dedupe keys (P47). Composed after queue.lua.
+-- keys.lua: dedupe keys (P47).
+-- Composed after: queue
 --
--- The field is tenant, a zero byte, key; the value 14 bytes of digest and the id. With the end of its message a key
--- moves into a hash of keys that end within the same quarter of the time they are kept: it goes as a whole by its
--- TTL. The exact instant stands before the value, and decides.
+-- The field is tenant, a zero byte, key; the value 14 bytes of digest and the id. With the end of its message
+-- a key moves into a hash of keys that end within the same quarter of the time they are kept: it goes as a
+-- whole by its TTL. The exact instant stands before the value, and decides.
 
 local DIGEST_SIZE = 14
 local ENDS_SIZE = 6
+local SPARE_MS = 3600000
 
 -- { digest, id } that a stored value stands for.
 local function open_key(value)
@@ -43,8 +45,8 @@ local function shelve_keys(pairs_of, kept_ms)
   local key = root .. ':keys:' .. ends
   call_all('HSET', key, pairs_of)
   if redis.call('ZADD', root .. ':key_ends', ends, ends) == 1 then
-    -- The server's own expiry only frees memory, on the skewed clock too.
-    redis.call('PEXPIREAT', key, string.format('%.0f', math.max(ends, ends - skew) + 1000))
+    -- Cleanup comes first, and frees in the background; this is for a queue that nobody looks after any more.
+    redis.call('PEXPIREAT', key, string.format('%.0f', math.max(ends, ends - skew) + SPARE_MS))
   end
 end
 

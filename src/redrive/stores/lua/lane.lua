@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 -- lane: one lane of a queue.
--- Composed after: queue, lane_record, placement, lane_row
+-- Composed after: lane_row
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew    ARGV 2  tenant

@@ -1,9 +1,10 @@
--- lane_record.lua: a lane as it lies in :lanes, read once and written once a call. Composed after queue.lua.
+-- lane_record.lua: a lane as it lies in :lanes, read once and written once a call.
+-- Composed after: queue
 --
--- A lane is one packed record, so that a call reads and writes all its lanes with one command each: its counters, and
--- its switches where one was ever set. By track, behind READY and LATER: how many elements its list and its sorted set
--- have; behind LAST_DUE and LAST_EXPIRES: the greatest of its list. `turn`, `timer_at` and `suspect_at` say where it
--- stands, 0 is not there; `ring_turn` is what the ring has.
+-- A lane is one packed record, so that a call reads and writes all its lanes with one command each: its
+-- counters, and its switches where one was ever set. By track, behind READY and LATER: how many elements its
+-- list and its sorted set have; behind LAST_DUE and LAST_EXPIRES: the greatest of its list. `turn`,
+-- `timer_at` and `suspect_at` say where it stands, 0 is not there; `ring_turn` is what the ring has.
 
 local TRACKS = { 'main', 'bulk', 'redrive' }
 local SUSPECT = 'suspect'

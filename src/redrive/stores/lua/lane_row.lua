@@ -1,6 +1,8 @@
--- lane_row.lua: a lane as `lanes` and `set_lane` answer it. Composed after placement.lua.
+-- lane_row.lua: a lane as `lanes` and `set_lane` answer it.
+-- Composed after: placement
 --
--- { tenant, state, weight, cap or -1, rate: hand-outs a period or 0, its period in ms, waiting, in_flight, dead, done,
+-- { tenant, state, weight, cap or -1, rate: hand-outs a period or 0, its period in ms, waiting, in_flight,
+-- dead, done,
 --   served, last_served_at or 0, rounds waited, consecutive, probe_at or 0, held_reason }
 
 -- Suspects do not wait for a turn of the ring, nor does a lane that is not due yet.

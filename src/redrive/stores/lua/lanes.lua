@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 -- lanes: a page of a queue's lanes by tenant name.
--- Composed after: queue, lane_record, placement, lane_row
+-- Composed after: lane_row
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew    ARGV 2  from after this tenant, empty for the first page    ARGV 3  limit

@@ -1,8 +1,10 @@
--- leases.lua: who holds what. Composed after items.lua.
+-- leases.lua: who holds what.
+-- Composed after: items
 --
--- A lease is a token with a deadline and the ids handed out under it; it ends with the last of them. :held says of each
--- claimed id: marks, track, tenant, token, and the head of its frame. Marks: TRIED and CHILD as of an element; CHARGED: an
--- attempt was counted; PROBE: its lane was held; LOST, EXPIRED: why `reclaim` took it over.
+-- A lease is a token with a deadline and the ids handed out under it; it ends with the last of them. :held
+-- says of each claimed id: marks, track, tenant, token, and the head of its frame. Marks: TRIED and CHILD as
+-- of an element; CHARGED: an attempt was counted; PROBE: its lane was held; LOST, EXPIRED: why `reclaim` took
+-- it over.
 
 local HELD = '>BBBc0I2c0'
 local CHARGED, PROBE, LOST, EXPIRED = 16, 32, 64, 128
@@ -94,8 +96,8 @@ local function read_tried(ids, held)
   return progress
 end
 
--- { until_at, { id, frame, held, ... }, { id, its progress, ... } of those that were tried, { parent, its frame, ... } },
--- each parent once; until_at is 0 when the token holds nothing.
+-- { until_at, { id, frame, held, ... }, { id, its progress, ... } of those that were tried, { parent, its
+-- frame, ... } }, each parent once; until_at is 0 when the token holds nothing.
 local function answer_batch(token, ids, held, frames)
   local batch = {}
   for index, id in ipairs(ids) do

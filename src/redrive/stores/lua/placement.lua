@@ -1,7 +1,8 @@
--- placement.lua: where a lane stands (core.lanes.place), and the ring. Composed after lane_record.lua.
+-- placement.lua: where a lane stands (core.lanes.place), and the ring.
+-- Composed after: lane_record
 --
--- A verb changes lanes that it has touched and ends with `save_lanes`: each is then moved once to the ring, the
--- timer or neither, in the order in which the lanes were first touched.
+-- A verb changes lanes that it has touched and ends with `save_lanes`: each is then moved once to the ring,
+-- the timer or neither, in the order in which the lanes were first touched.
 
 local ring = nil
 

@@ -3,8 +3,9 @@
 -- KEYS 1  the queue's root, prefix:{queue}; every other key of the queue is derived from it (P45)
 -- ARGV 1  skew in milliseconds, added to the server's clock (0 outside tests)
 --
--- Keys below the root. T is a tenant, LIST a track (main, bulk, redrive) and a tenant, ID an id. An id that is a canonical
--- UUID lies as its 16 bytes (ids.py); an element is what elements.lua says. Where a message's bytes are tells its state.
+-- Keys below the root. T is a tenant, LIST a track (main, bulk, redrive) and a tenant, ID an id. An id that
+-- is a canonical UUID lies as its 16 bytes (ids.py); an element is what elements.lua says. Where a message's
+-- bytes are tells its state.
 --   (root)              hash    the queue's state, its ring, its counters, and the sums of its lanes
 --   :messages           hash    id -> frame, of what waits and what is claimed
 --   :letters            hash    id -> frame, of dead letters

@@ -1,14 +1,15 @@
 #!lua flags=allow-oom
--- queues: one queue's state and counts (R24), from sums and from sorted sets of what is delayed, never from messages.
--- Composed after: queue, lane_record, placement, frames, elements
+-- queues: one queue's state and counts (R24), from sums and from sorted sets of what is delayed, never from
+-- messages.
+-- Composed after: elements
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew
 -- Returns { state, pending, scheduled, retry scheduled, processing, published, dlq, suspects,
 --         oldest due_at or -1 }; nothing for a queue that never had a message or a setting
 --
--- The oldest of the ready lists is looked for from the least that :oldest says, and what it says is put right on the
--- way; after LOOKS lists it is taken at its word, which is then at most too old.
+-- The oldest of the ready lists is looked for from the least that :oldest says, and what it says is put right
+-- on the way; after LOOKS lists it is taken at its word, which is then at most too old.
 
 local LOOKS = 500
 

@@ -1,11 +1,13 @@
 #!lua flags=allow-oom
--- reclaim: take over expired leases (lapse lost) and waiting messages past their time to live (lapse expired), under
--- a new token. A live lease is never touched (P22).
--- Composed after: queue, lane_record, placement, frames, elements, items, leases
+-- reclaim: take over expired leases (lapse lost) and waiting messages past their time to live (lapse
+-- expired), under a new token. A live lease is never touched (P22).
+-- Composed after: leases
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew    ARGV 2  token    ARGV 3  lease in ms    ARGV 4  limit
 -- Returns the batch as leases.answer_batch says
+
+local PAGE, LOOKS = 100, 1000
 
 local token, lease_ms, limit = ARGV[2], integer(3), integer(4)
 local ids, held, values = {}, {}, {}
@@ -46,26 +48,28 @@ local function track_of(name)
   return nil
 end
 
--- The head of a ready list stands for the rest of it.
-local function take_list(list, lane, track)
-  while #ids < limit do
-    local element = redis.call('LINDEX', root .. ':ready:' .. list, 0)
-    if not element then
-      redis.call('ZREM', root .. ':expiry', list)
-      return
-    end
-    local _, expires_at, _, marks = struct.unpack(ELEMENT, element)
-    if expires_at > now then
-      redis.call('ZADD', root .. ':expiry', expires_at, list)
-      return
-    end
+-- The head of a ready list, when it has expired; otherwise the list waits for it.
+local function expired_head(list)
+  local head = redis.call('LINDEX', root .. ':ready:' .. list, 0)
+  local expires_at = head and select(2, struct.unpack(ELEMENT, head))
+  if not head then
+    redis.call('ZREM', root .. ':expiry', list)
+  elseif expires_at > now then
+    redis.call('ZADD', root .. ':expiry', expires_at, list)
+  end
+  return head and expires_at <= now and head
+end
+
+local function take_list(list, tenant, track)
+  local element = expired_head(list)
+  while element do
+    local lane = touch(tenant)
     redis.call('LPOP', root .. ':ready:' .. list)
-    if bit.band(marks, MARKED) > 0 then
-      redis.call('ZREM', root .. ':expiry', place_of(list, element))
-    end
+    redis.call('ZREM', root .. ':expiry', place_of(list, element))
     take_expired(lane, track, element)
     shorten(lane, track, 1)
     drop_gone(lane, track)
+    element = #ids < limit and expired_head(list)
   end
 end
 
@@ -91,34 +95,41 @@ local function take_place(place)
     list, element = string.sub(place, 1, zero - 1), string.sub(place, zero + 1)
   end
   local name, tenant = string.match(list, '^(%a+):(.*)$')
-  local lane, track = touch(tenant), track_of(name)
   if element then
-    take_element(list, lane, track, element)
+    take_element(list, touch(tenant), track_of(name), element)
   else
-    take_list(list, lane, track)
+    take_list(list, tenant, track_of(name))
   end
 end
 
--- An element that an earlier step of the same call has taken is gone from :expiry.
+-- An element that an earlier step of the same call has taken is gone from :expiry. Returns how many places it
+-- looked at: a list that stood for a head long gone is put right, and leaves room for others.
 local function take_places()
-  for _, place in ipairs(redis.call('ZRANGE', root .. ':expiry', '-inf', now, 'BYSCORE', 'LIMIT', 0, limit - #ids)) do
+  local places = redis.call('ZRANGE', root .. ':expiry', '-inf', now, 'BYSCORE', 'LIMIT', 0, PAGE)
+  for _, place in ipairs(places) do
     if #ids < limit and redis.call('ZSCORE', root .. ':expiry', place) then
       take_place(place)
     end
   end
+  write_noted()
+  return #places
 end
 
--- A list whose head is not so old makes room for the next place.
+local function take_expired_ones()
+  local looks, found = 0, 1
+  while #ids < limit and found > 0 and looks < LOOKS do
+    found = take_places()
+    looks = looks + found
+  end
+end
+
 local function sweep()
   for _, old in ipairs(redis.call('ZRANGE', root .. ':leases', '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)) do
     if #ids < limit then
       take_lease(old)
     end
   end
-  while #ids < limit and redis.call('ZCOUNT', root .. ':expiry', '-inf', now) > 0 do
-    take_places()
-    write_noted()
-  end
+  take_expired_ones()
   if #ids > 0 then
     write_lease(token, now + lease_ms, ids, held)
   end

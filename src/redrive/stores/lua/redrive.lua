@@ -1,6 +1,6 @@
 #!lua
 -- redrive: dead to waiting, in place (P27, P29); what is not that death of that message is skipped.
--- Composed after: queue, lane_record, placement, frames, elements, items, keys, families, history, endings
+-- Composed after: endings
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew    ARGV 2  actor    ARGV 3  operation, empty for none

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- run_now: make waiting messages due now; one that is due already keeps its place.
--- Composed after: queue, lane_record, placement, frames, elements, items
+-- Composed after: items
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew

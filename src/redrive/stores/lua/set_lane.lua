@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- set_lane: change a lane's state, weight, cap or rate; what already waits is placed anew.
--- Composed after: queue, lane_record, placement, holds, lane_row
+-- Composed after: holds, lane_row
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew    ARGV 2  tenant    ARGV 3  state, empty to leave it; it ends a verdict's hold

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- settle: apply verdicts, each guarded by its token (P13, P23); a stale one changes nothing.
--- Composed after: queue, lane_record, placement, frames, elements, items, holds, leases, keys, families, history, endings, completion
+-- Composed after: completion
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew
@@ -62,7 +62,8 @@ end
 
 local function read_settlement(index)
   local settlement = {
-    id = ARGV[index], token = ARGV[index + 1], verdict = ARGV[index + 2], due_at = integer(index + 3),
+    id = ARGV[index], token = ARGV[index + 1], verdict = ARGV[index + 2],
+    due_at = math.max(0, integer(index + 3)),
     reason = ARGV[index + 4], fingerprint = ARGV[index + 5], failure = ARGV[index + 6],
     digest = ARGV[index + 7], trace = ARGV[index + 8],
   }

@@ -1,4 +1,5 @@
--- states.lua: what is known of ids, whatever their state. Composed after items.lua.
+-- states.lua: what is known of ids, whatever their state.
+-- Composed after: items
 
 local function state_of_ending(ending)
   local _, progress = open_ending(ending)

@@ -1,8 +1,9 @@
--- streams.lua: the walk of a claim around the ring, without writing before its end. Composed after leases.lua.
+-- streams.lua: the walk of a claim around the ring, without writing before its end.
+-- Composed after: leases
 --
--- A turn is a lane in the ring during a claim; its streams are its tracks. A stream is read ahead a page at a time:
--- what of its ready list and of its due later ones comes next, by due_at. `close_streams` then takes out at once what
--- was handed out. A lane served again in the same claim goes on where it was.
+-- A turn is a lane in the ring during a claim; its streams are its tracks. A stream is read ahead a page at a
+-- time: what of its ready list and of its due later ones comes next, by due_at. `close_streams` then takes
+-- out at once what was handed out. A lane served again in the same claim goes on where it was.
 
 local any_gone = redis.call('EXISTS', root .. ':gone') == 1
 

@@ -74,7 +74,7 @@ def digest_body(content: bytes) -> bytes:
 
 
 def open_frame(message_id: str, queue: str, frame: bytes) -> tuple[Message, int, int]:
-    """The message in a frame, and when it was first due and expires; ValueError says why it cannot be read."""
+    """The message in a frame, when it was first due, when it expires; ValueError where it is unreadable."""
     if len(frame) < _HEAD_SIZE:
         raise ValueError("it is cut short")
     fields = _HEAD.unpack_from(frame)

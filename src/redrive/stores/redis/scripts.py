@@ -1,7 +1,8 @@
-"""Scripts, put together once: a verb's file behind the files that its `Composed after` line names.
+"""Scripts, put together once: a verb's file behind the parts that its `Composed after` line names.
 
-A verb's first line is its shebang, which Redis wants first, so it goes to the front of the whole. Nothing
-is ever put into a script's text but other scripts; values travel as ARGV.
+A part may name others in the same way; each stands once, before whoever needs it. A verb's first line is its
+shebang, which Redis wants first, so it goes to the front of the whole. Nothing is ever put into a script's
+text but other scripts; values travel as ARGV.
 """
 
 from __future__ import annotations
@@ -28,9 +29,17 @@ class Script:
 def load_script(verb: str) -> Script:
     """The script of a verb, ready to run."""
     shebang, _, rest = load_lua(verb).partition("\n")
-    composed = _COMPOSED.search(rest)
-    if composed is None or not shebang.startswith("#!lua"):
+    parts = parts_of(verb)
+    if not parts or not shebang.startswith("#!lua"):
         raise ValueError(f"lua/{verb}.lua needs a shebang line and a line 'Composed after: ...'")
-    parts = [load_lua(name.strip()) for name in composed[1].split(",")]
-    text = "\n".join([shebang, *parts, rest])
+    text = "\n".join([shebang, *map(load_lua, parts), rest])
     return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+def parts_of(name: str) -> list[str]:
+    """The parts that a file stands behind, in order."""
+    composed = _COMPOSED.search(load_lua(name))
+    found: dict[str, None] = {}
+    for part in composed[1].split(",") if composed else ():
+        found |= dict.fromkeys([*parts_of(part.strip()), part.strip()])
+    return list(found)

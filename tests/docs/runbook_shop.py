@@ -1,0 +1,23 @@
+"""The handlers of the runbook's stores: what its page calls mended works, orders without a recipient do not.
+
+An order that says `slow` takes until the file `released` is there, one that says `seconds` so long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from redrive import Permanent, Redrive
+
+app = Redrive()
+
+
+@app.handler("email:send", concurrency=10)
+async def send(order: dict[str, Any]) -> None:
+    if "to" not in order:
+        raise Permanent("the order has no recipient", code="422")
+    await asyncio.sleep(order.get("seconds", 0))
+    while order.get("slow") and not Path("released").exists():
+        await asyncio.sleep(0.02)

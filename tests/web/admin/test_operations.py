@@ -1,0 +1,182 @@
+"""Operations over HTTP: started, looked at, stopped; and never beyond the caller's tenant."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+
+from redrive import Redrive
+from redrive.core.lifecycle import State
+from tests.conformance.makers import dead, drain
+from tests.office.desks import work
+from tests.web.admin.asking import DLQ, SECRET, ended, good, rows_of
+from tests.web.problems import fields, problem
+
+
+@pytest.mark.usefixtures("on_duty")
+async def test_a_queues_oldest_letters_come_back_and_the_answer_says_where_to_look(
+    app: Redrive, operator: httpx.AsyncClient, admin: httpx.AsyncClient
+) -> None:
+    ids = await dead(app.store, 12)
+    started = await operator.post(f"{DLQ}/queues/orders:dlq/re-drive", json={"limit": 10})
+    seen = await ended(operator, started)
+    assert (seen["state"], seen["moved"]) == ("finished", 10)
+    assert {one.message.id for one in await drain(app.store)} == set(ids[:10])
+    verbs = [row["row"] for row in await rows_of(admin, action=seen["id"])]
+    assert verbs == ["outcome", "frozen", "intent"]
+
+
+async def test_a_redrive_that_cannot_be_is_refused_and_moves_nothing(
+    app: Redrive, operator: httpx.AsyncClient
+) -> None:
+    await dead(app.store)
+    url = f"{DLQ}/queues/orders/re-drive"
+    for limit in (0, 501, "10", None, 1.5):
+        problem(await operator.post(url, json={"limit": limit}), 422, "invalid")
+    problem(await operator.post(url, json={}), 422, "invalid")
+    problem(await operator.post(url, json={"limit": 1, "force": True}), 422, "invalid")
+    problem(await operator.post(url, json={"limit": 1, "rate": "fast"}), 422, "invalid")
+    problem(await operator.post(url, content=b"{"), 415, "not-json")
+    problem(await operator.post(f"{DLQ}/queues/nobody/re-drive", json={"limit": 1}), 404, "not-found")
+    assert good(await operator.get(f"{DLQ}/operations"))["operations"] == []
+
+
+@pytest.mark.usefixtures("on_duty")
+async def test_a_dry_run_counts_and_moves_nothing(app: Redrive, operator: httpx.AsyncClient) -> None:
+    ids = await dead(app.store, 3) + await dead(app.store, 2, tenant="globex")
+    order = {"kind": "discard", "filter": "queue:orders"}
+    preview = good(await operator.post(f"{DLQ}/operations?dryRun=true", json=order))
+    assert preview["count"] == 5
+    assert [(one["companyId"], one["count"]) for one in preview["groups"]] == [("acme", 3), ("globex", 2)]
+    preview = good(await operator.post(f"{DLQ}/queues/orders/re-drive?dryRun=true", json={"limit": 4}))
+    assert preview["samples"] == ids[:4]
+    assert good(await operator.get(f"{DLQ}/operations"))["operations"] == []
+
+
+async def test_it_must_be_said_which_letters_are_meant(operator: httpx.AsyncClient) -> None:
+    for order in (
+        {"kind": "discard"},
+        {"kind": "discard", "ids": ["a"], "filter": ""},
+        {"kind": "discard", "ids": ["a"], "limit": 3},
+        {"kind": "discard", "filter": "", "canary": 5},
+        {"kind": "export", "filter": "", "file": "/etc/passwd"},
+        {"kind": "restore", "filter": ""},
+        {"kind": "redrive", "ids": []},
+    ):
+        problem(await operator.post(f"{DLQ}/operations", json=order), 422, "invalid")
+    order = {"kind": "redrive", "filter": "oops:1"}
+    problem(await operator.post(f"{DLQ}/operations", json=order), 400, "bad-query")
+
+
+@pytest.mark.usefixtures("on_duty")
+async def test_a_failing_canary_halts_and_leaves_the_others_unmoved(
+    app: Redrive, operator: httpx.AsyncClient
+) -> None:
+    await dead(app.store, 20)
+    order = {"kind": "redrive", "filter": "queue:orders", "canary": 5}
+    started = await operator.post(f"{DLQ}/operations", json=order)
+    ran = 0
+    async with asyncio.timeout(20):
+        while ran < 5:
+            ran += await work(app.store, lambda message: False)
+            await asyncio.sleep(0.02)
+    seen = await ended(operator, started)
+    assert (seen["state"], seen["moved"], seen["failed"]) == ("halted", 5, 5)
+    cancelled = good(await operator.post(f"{started.headers['location']}/cancel"))
+    assert cancelled["state"] == "cancelled"
+    problem(await operator.post(f"{started.headers['location']}/resume"), 409, "wrong-state")
+
+
+@pytest.mark.usefixtures("on_duty")
+async def test_an_operation_is_paused_and_goes_on(app: Redrive, operator: httpx.AsyncClient) -> None:
+    await dead(app.store, 5)
+    order = {"kind": "redrive", "filter": "queue:orders", "rate": "1/h"}
+    started = await operator.post(f"{DLQ}/operations", json=order)
+    where = started.headers["location"]
+    assert good(await operator.post(f"{where}/pause"))["state"] == "paused"
+    problem(await operator.post(f"{where}/pause"), 409, "wrong-state")
+    assert good(await operator.post(f"{where}/resume"))["state"] in ("freezing", "moving")
+    problem(await operator.post(f"{DLQ}/operations/nobody/pause"), 404, "not-found")
+
+
+async def test_operations_are_listed_newest_first_in_pages(operator: httpx.AsyncClient) -> None:
+    order = {"kind": "redrive", "filter": ""}
+    started = [good(await operator.post(f"{DLQ}/operations", json=order), 202)["id"] for _ in range(3)]
+    first = good(await operator.get(f"{DLQ}/operations?limit=2"))
+    rest = good(await operator.get(f"{DLQ}/operations?limit=2&cursor={first['cursor']}"))
+    listed = [one["id"] for page in (first, rest) for one in page["operations"]]
+    assert sorted(listed) == sorted(started)
+    assert listed == sorted(listed, reverse=True)
+    assert rest["cursor"] is None
+
+
+@pytest.mark.usefixtures("on_duty")
+async def test_a_bound_operator_moves_its_own_tenants_letters_alone(
+    app: Redrive, globex_operator: httpx.AsyncClient, operator: httpx.AsyncClient
+) -> None:
+    theirs = await dead(app.store, 3)
+    own = await dead(app.store, 2, tenant="globex")
+    by_id = {"kind": "discard", "ids": [*theirs, own[0]]}
+    seen = await ended(globex_operator, await globex_operator.post(f"{DLQ}/operations", json=by_id))
+    assert (seen["moved"], seen["notFound"]) == (1, 3)
+    by_filter = {"kind": "discard", "filter": "tenant:acme,globex"}
+    seen = await ended(globex_operator, await globex_operator.post(f"{DLQ}/operations", json=by_filter))
+    assert seen["moved"] == 1
+    for letter in theirs:
+        account = await app.store.get(letter)
+        assert account is not None
+        assert account.state is State.DEAD
+    of_all = await operator.post(f"{DLQ}/operations", json={"kind": "redrive", "filter": "id:none"})
+    problem(await globex_operator.get(of_all.headers["location"]), 404, "not-found")
+    problem(await globex_operator.post(f"{of_all.headers['location']}/cancel"), 404, "not-found")
+
+
+async def test_letters_do_not_go_to_the_mail_gateway_or_to_a_queue_that_is_not_there(
+    app: Redrive, operator: httpx.AsyncClient, globex_operator: httpx.AsyncClient
+) -> None:
+    await dead(app.store, 1, queue="email:send")
+    await dead(app.store, 1, tenant="globex", queue="invoices")
+    for name in ("email:send", "email:send:dlq"):
+        order = {"kind": "redrive", "filter": "", "toQueue": name}
+        problem(await operator.post(f"{DLQ}/operations", json=order), 422, "invalid")
+    order = {"kind": "redrive", "filter": "", "toQueue": "nobody"}
+    problem(await operator.post(f"{DLQ}/operations", json=order), 404, "not-found")
+    problem(
+        await globex_operator.post(f"{DLQ}/operations", json=order | {"toQueue": "email:send"}),
+        404,
+        "not-found",
+    )
+
+
+@pytest.mark.usefixtures("on_duty")
+async def test_an_edited_letter_comes_back_as_a_new_message(
+    app: Redrive, operator: httpx.AsyncClient, admin: httpx.AsyncClient
+) -> None:
+    (letter,) = await dead(app.store, 1, body=SECRET)
+    url = f"{DLQ}/letters/{letter}"
+    etag = (await operator.get(url)).headers["etag"]
+    edited = {"payload": {"order": 8, "password": "hunter2"}}
+    problem(await operator.post(f"{url}/edit", json=edited), 428, "if-match-needed")
+    problem(await operator.post(f"{url}/edit", json=edited, headers={"If-Match": '"1"'}), 412, "changed")
+    masked = {"payload": {"order": 8, "password": "***"}}
+    refused = await operator.post(f"{url}/edit", json=masked, headers={"If-Match": etag})
+    assert fields(problem(refused, 422, "invalid")) == [(None, "payload")]
+    started = await operator.post(f"{url}/edit", json=edited, headers={"If-Match": etag})
+    assert (await ended(operator, started))["moved"] == 1
+    (delivery,) = await drain(app.store)
+    assert delivery.message.body == b'{"order":8,"password":"hunter2"}'
+    assert delivery.message.id != letter
+    (intent,) = [row for row in await rows_of(admin, verb="redrive") if row["row"] == "intent"]
+    assert "hunter2" not in str(intent)
+    changes = {one["path"]: one["after"] for one in intent["subject"]["changes"]}
+    assert changes["order"] == "8"
+
+
+async def test_another_tenants_letter_cannot_be_edited(
+    app: Redrive, acme_operator: httpx.AsyncClient
+) -> None:
+    (letter,) = await dead(app.store, 1, tenant="globex")
+    response = await acme_operator.post(f"{DLQ}/letters/{letter}/edit", json={"payload": 1})
+    problem(response, 404, "not-found")
