@@ -7,17 +7,20 @@ setting without a meaning in script/settings.toml are errors.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from cyclopts import App
 from cyclopts.argument import Argument
 
+from redrive.app import Redrive
 from redrive.cli import app as cli
 from redrive.cli.session import Flags
 from redrive.config.keys import NAMES, SECTIONS, VARIABLES
@@ -28,6 +31,9 @@ from redrive.core.settings import QueueSettings
 from redrive.mail.judging.rules import markdown_table as mail_rules
 from redrive.mailbox.behaviours import markdown_table as mailbox_addresses
 from redrive.stores.redis.layout import markdown_table as redis_keys
+from redrive.web.access import Anyone, Operation
+from redrive.web.admin.routes import admin_operations
+from redrive.wiring import make_index
 
 ROOT = Path(__file__).resolve().parent.parent
 PART = re.compile(r"(<!-- generated: ([a-z ]+) -->\n).*?(<!-- end -->)", re.S)
@@ -109,6 +115,28 @@ def _place(argument: Argument) -> str:
     return name if argument.required else f"[{name}]"
 
 
+def route_table(folder: str) -> str:
+    """The admin routes, each with its permission and what it does."""
+    operations = asyncio.run(admin_routes(folder))
+    rows = [
+        (
+            f"`{one.method} {one.path}`",
+            ", ".join(sorted(one.allowed)) + (", unbound" if one.unbound else ""),
+            one.summary,
+        )
+        for one in operations
+        if not isinstance(one.allowed, Anyone)
+    ]
+    return table(("route", "permission", "what it does"), rows)
+
+
+async def admin_routes(folder: str) -> list[Operation]:
+    """The admin routes as the code declares them, on a store that is thrown away."""
+    settings = Settings(store=f"sqlite:///{folder}/redrive.db")
+    async with Redrive(settings=settings) as app:
+        return admin_operations(app, make_index(app.store, settings))
+
+
 def parts() -> dict[str, str]:
     """Every generated part by its name."""
     meanings: dict[str, Any] = tomllib.loads((ROOT / "script/settings.toml").read_text("utf-8"))
@@ -122,6 +150,8 @@ def parts() -> dict[str, str]:
     }
     made |= {"mail rules": mail_rules(), "mailbox addresses": mailbox_addresses()}
     made |= {"redis keys": redis_keys()}
+    with TemporaryDirectory() as folder:
+        made["admin routes"] = route_table(folder)
     made |= {f"delays {name}": delay_table(policy) for name, policy in PROFILES.items()}
     made |= {f"settings {section}": settings_table(section, meanings[section]) for section in SECTIONS}
     return made

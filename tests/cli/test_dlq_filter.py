@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.cli.conftest import Shop
@@ -38,7 +40,8 @@ def test_a_filter_error_has_a_caret_below_its_place(
     assert line == f"  {text}"
     assert caret == " " * (2 + column) + "^"
     assert error.startswith("error: --filter: ")
-    assert shop(*command, "--filter", text, "--json").code == 2
+    told = json.loads(shop(*command, "--filter", text, "--json").error)["error"]
+    assert (told["position"], told["exitCode"]) == (column, 2)
 
 
 def test_the_newest_come_first_on_request_and_pages_keep_filter_and_order(shop: Shop) -> None:

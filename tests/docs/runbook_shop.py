@@ -6,6 +6,7 @@ An order that says `slow` takes until the file `released` is there, one that say
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,5 +20,10 @@ async def send(order: dict[str, Any]) -> None:
     if "to" not in order:
         raise Permanent("the order has no recipient", code="422")
     await asyncio.sleep(order.get("seconds", 0))
-    while order.get("slow") and not Path("released").exists():
-        await asyncio.sleep(0.02)
+    if order.get("slow"):
+        await asyncio.to_thread(_wait_until_released)
+
+
+def _wait_until_released() -> None:
+    while not Path("released").exists():
+        time.sleep(0.02)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.message import EmailMessage
 
 from redrive import Submission
@@ -35,21 +35,29 @@ class Cause:
     tenants: tuple[str, ...] = TENANTS
 
     def letters(
-        self, store: Store, count: int, *, youngest_ms: int = 3 * MINUTE_MS, apart_ms: int = 20_000, size: int = 20
+        self,
+        store: Store,
+        count: int,
+        *,
+        youngest_ms: int = 3 * MINUTE_MS + 5_000,
+        apart_ms: int = MINUTE_MS,
+        size: int = 20,
     ) -> Iterator[DeadLetter]:
         body = json.dumps({"to": "ana@customer.example", "text": "x" * size}).encode()
         for number in range(count):
-            yield letter(
-                store,
-                tenant=self.tenants[number % len(self.tenants)],
-                body=body,
-                reason=self.reason,
-                kind=self.kind,
-                code=self.code,
-                why=self.why,
-                fingerprint=fingerprint("Failure", self.code, self.why, "shop.send"),
-                attempts=self.attempts,
-                age_ms=youngest_ms + number * apart_ms,
+            yield _spaced(
+                letter(
+                    store,
+                    tenant=self.tenants[number % len(self.tenants)],
+                    body=body,
+                    reason=self.reason,
+                    kind=self.kind,
+                    code=self.code,
+                    why=self.why,
+                    fingerprint=fingerprint("Failure", self.code, self.why, "shop.send"),
+                    attempts=self.attempts,
+                    age_ms=youngest_ms + number * apart_ms,
+                )
             )
 
 
@@ -57,7 +65,9 @@ BUSY = Cause("421 4.7.0 too many connections, try again later", "421")
 TEMPLATE = Cause("FileNotFoundError: [Errno 2] No such file or directory: 'welcome.html'", None)
 FULL = Cause("552 5.2.2 mailbox full", "552", Reason.BOUNCED, Kind.PERMANENT, 1)
 LOST = Cause("the worker was lost while it ran this", None, Reason.WORKER_LOST, Kind.LOST, 3, ("hooli",))
-MISFIT = Cause("payload does not fit: Object missing required field `to`", None, Reason.POISON, Kind.PERMANENT, 1)
+MISFIT = Cause(
+    "payload does not fit: Object missing required field `to`", None, Reason.POISON, Kind.PERMANENT, 1
+)
 BLOCKED = Cause("550 5.7.1 blocked as spam", "550", Reason.PERMANENT, Kind.PERMANENT, 1, ("initech",))
 
 
@@ -75,7 +85,9 @@ async def grow(site: Site) -> None:
 async def age(store: Store) -> None:
     """Letters that nobody archived for more than a month."""
     await bury(store, list(FULL.letters(store, 800, youngest_ms=DAY_MS, apart_ms=15 * MINUTE_MS, size=1_500)))
-    await bury(store, list(FULL.letters(store, 1_200, youngest_ms=31 * DAY_MS, apart_ms=MINUTE_MS, size=1_500)))
+    await bury(
+        store, list(FULL.letters(store, 1_200, youngest_ms=31 * DAY_MS, apart_ms=MINUTE_MS, size=1_500))
+    )
 
 
 async def monopolise(site: Site) -> None:
@@ -121,6 +133,14 @@ async def flood(site: Site) -> None:
     site.start("worker", "shop:app", "--log-level", "error")
     await site.wait_until(lambda: _running(store, 10), "it runs")
     await site.app.submit_many(QUEUE, [Submission(order, TENANTS[number % 3]) for number in range(9)])
+
+
+def _spaced(one: DeadLetter) -> DeadLetter:
+    """The same with its attempts one second apart, then two, four, …, as retries are."""
+    last = len(one.failures) - 1
+    began = [one.died_at - 1_000 * (2**last - 2**number) for number in range(last + 1)]
+    failures = tuple(replace(each, at=at) for each, at in zip(one.failures, began, strict=True))
+    return replace(one, message=replace(one.message, enqueued_at=began[0] - 1_000), failures=failures)
 
 
 def _mail(to: str) -> EmailMessage:

@@ -168,6 +168,7 @@ class Site:
         self.evidence.noted_s.append(time.monotonic())
         holders = self._holders()
         held = {key for key, pid in holders.items() if pid not in alive}
+        self._done |= {line.id for line in self.handed("completed")}
         accounts = await read_accounts(self.app.store, self._known() - self._done)
         for message_id, account in accounts.items():
             if account.state is State.DONE:

@@ -272,3 +272,24 @@ async def test_more_lanes_than_a_claim_wakes_are_all_served_by_the_next_claims(s
     store.skew_ms += 120_000
     sizes = [len(await makers.take(store, 1_000)) for _ in range(4)]
     assert sizes == [200, 200, 50, 0]
+
+
+async def count_commands(server: Redis) -> int:
+    stats = await server.info("commandstats")
+    return sum(int(row["calls"]) for name, row in stats.items() if name != "cmdstat_info")
+
+
+async def test_a_claim_costs_as_many_commands_whatever_waits_behind_it(
+    store: RedisStore, server: Redis
+) -> None:
+    await makers.submit(store, tenant="first")
+    await makers.complete(store, *await makers.take(store))
+    costs = []
+    for waiting in (10, 1_000):
+        for tenant in ("a", "b", "c"):
+            await makers.submit(store, waiting, tenant=tenant)
+        await makers.submit(store, waiting, tenant="later", delay_s=3_600)
+        before = await count_commands(server)
+        await makers.complete(store, *await makers.take(store, 9))
+        costs.append(await count_commands(server) - before)
+    assert costs[0] == costs[1]

@@ -65,7 +65,8 @@ async def order(current: Session, wanted: Order, going: Going, *, body: bytes | 
     if not await confirmed(current, wanted, found, yes=going.yes):
         return Exit.FAILED
     started = await current.operations.start(wanted, body=body)
-    await _warn_unserved(current, wanted, found)
+    if wanted.canary or (going.wait and wanted.kind is Kind.REDRIVE):
+        await _warn_unserved(current, wanted, found)
     return await conduct(current, started.id, document, outcomes=going.wait)
 
 
@@ -138,12 +139,10 @@ def _nothing_code(wanted: Order, found: Preview) -> Exit:
 
 
 async def _warn_unserved(current: Session, wanted: Order, found: Preview) -> None:
-    """A canary that nobody runs is waited for without end: say so."""
-    if not wanted.canary:
-        return
+    """An outcome that nobody brings about is waited for without end: say so."""
     queues = {wanted.to_queue or queue for (queue, _, _), _ in found.split}
     served = {queue for worker in await live_workers(current.store) for queue in worker.queues}
     for queue in sorted(queues - served):
         current.output.note(
-            f"no live worker serves {queue}: the canary waits until one does (redrive worker)"
+            f"no live worker serves {queue}: what goes back there waits until one does (redrive worker)"
         )

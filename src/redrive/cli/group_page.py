@@ -65,7 +65,7 @@ def group_lines(output: Output, found: Sequence[Group], now: int) -> RenderableT
     keys = max(len(_key(one)) for one in found)
     lines: list[RenderableType] = []
     for one in found:
-        lines += [_numbers(one, width, min(keys, 40), now), _failure(one, width)]
+        lines += [_numbers(output, one, width, min(keys, 40), now), _failure(one, width)]
     return Lines(*lines)
 
 
@@ -90,7 +90,12 @@ def sparkline(counts: Sequence[int]) -> str:
     return "".join(_BARS[(count * 8 - 1) // most] if count else "·" for count in counts)
 
 
-def _numbers(one: Group, width: int, keys: int, now: int) -> Text:
+def _trend(output: Output, counts: Sequence[int]) -> Sequence[int]:
+    """Where there is little room, three parts of the time become one."""
+    return counts if output.roomy else [sum(counts[at : at + 3]) for at in range(0, len(counts), 3)]
+
+
+def _numbers(output: Output, one: Group, width: int, keys: int, now: int) -> Text:
     counts, state = one.counts, one.standing.state
     tenants = "" if counts.by is GroupBy.TENANT else f"{counts.tenants:,} tenant{'s'[: counts.tenants != 1]}"
     return Text.assemble(
@@ -99,7 +104,7 @@ def _numbers(one: Group, width: int, keys: int, now: int) -> Text:
         (f"{state:<8}", _STYLES[state]),
         (f"  {tenants:<11}", ""),
         (f"  {age(counts.first_died_at, now):>6} to {age(counts.last_died_at, now):>6} ago", "dim"),
-        (f"  {sparkline(counts.trend)}", "cyan"),
+        (f"  {sparkline(_trend(output, counts.trend))}", "cyan"),
         no_wrap=True,
         overflow="ellipsis",
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from cyclopts import App
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -143,7 +145,8 @@ def operation_table(output: Output, found: list[Snapshot], now: int) -> Renderab
     if not found:
         return Text("no operations: redrive dlq redrive --filter '…' starts one")
     numbers = ("letters", "failed", "begun")
-    table = output.table("operation", "what", "state", *numbers, "letters of", numbers=numbers)
+    headers = ("operation", "what", "state", *numbers, "letters of")
+    table = output.table(*headers, numbers=numbers, words=("letters of",))
     for seen in found:
         operation = seen.operation
         table.add_row(
@@ -161,7 +164,7 @@ def operation_table(output: Output, found: list[Snapshot], now: int) -> Renderab
 def _what(operation: Operation) -> str:
     chosen, order = operation.order.selection, operation.order
     if order.uses_file and order.file is not None:
-        return order.file
+        return Path(order.file).name
     if chosen.ids:
         return chosen.ids[0] if len(chosen.ids) == 1 else f"{len(chosen.ids):,} named letters"
     return chosen.filter or "all"
@@ -175,6 +178,8 @@ def _page(seen: Snapshot) -> RenderableType:
     grid.add_row("operation", name(operation.id, "bold"))
     grid.add_row("what", name(f"{order.kind} of {_what(operation)}"))
     grid.add_row("by", name(f"{operation.actor} ({operation.origin}), {moment(operation.created_at)}"))
+    if order.file is not None:
+        grid.add_row("file", name(order.file))
     grid.add_row("how", name(_how(operation)))
     grid.add_row("state", Text(operation.state.value, _STYLES.get(operation.state, "cyan")))
     grid.add_row("progress", Text(f"{seen.handled:,} of {operation.frozen.total:,}  {pace_text(seen)}"))
@@ -199,10 +204,9 @@ def _how(operation: Operation) -> str:
 async def _answer(current: Session, operation: Operation) -> None:
     seen = await current.operations.show(operation.id)
     current.output.answer(
-        operation_document(seen), lambda: Text(f"{operation.id} is {seen.operation.state}: {pace_line(seen)}")
+        operation_document(seen), lambda: Text(f"{operation.id} is {seen.operation.state}: {_far(seen)}")
     )
 
 
-def pace_line(seen: Snapshot) -> str:
-    """How far an operation is, in a few words."""
+def _far(seen: Snapshot) -> str:
     return f"{seen.handled:,} of {seen.operation.frozen.total:,} handled"

@@ -31,7 +31,7 @@ from redrive.office.operations import Operations
 from redrive.office.queues import Queues
 from redrive.office.sql import Sql
 from redrive.office.tenants import Tenants
-from redrive.wiring import make_store
+from redrive.wiring import make_index, make_store
 
 _SQLITE = "sqlite:///"
 _DLQ_ENDINGS = (":dlq", ".dlq")
@@ -83,7 +83,7 @@ class Session:
     @cached_property
     def index(self) -> Index:
         """What finds letters; made when it is first asked."""
-        return Index(self.store, index_folder(), self.settings.store)
+        return make_index(self.store, self.settings)
 
     @cached_property
     def operations(self) -> Operations:
@@ -124,16 +124,6 @@ async def session(flags: Flags, *, create: bool = False) -> AsyncIterator[Sessio
             yield current
         finally:
             await current.close()
-
-
-def index_folder() -> Path | None:
-    """Where the index of a store without one of its own stays between commands; None without a home."""
-    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    try:
-        cache = named if named.is_absolute() else Path.home() / ".cache"
-    except RuntimeError:
-        return None
-    return cache / "redrive" / "index"
 
 
 @asynccontextmanager

@@ -1,7 +1,7 @@
 """How a file of statements is cut: a head of comments, then sections that begin with `-- name: verb_of_it`.
 
-Lines of comment are left out, so they may stand before or inside a section. Whoever reads the file and runs the
-statements binds the values; text and values are never put together here.
+Lines of comment are left out, so they may stand before or inside a section. Whoever reads the file and runs
+the statements binds the values; text and values are never put together here.
 """
 
 from __future__ import annotations

@@ -25,6 +25,16 @@ async def rows_of(client: httpx.AsyncClient, **query: str) -> list[dict[str, Any
     return rows
 
 
+async def rows_when(client: httpx.AsyncClient, count: int, **query: str) -> list[dict[str, Any]]:
+    """The same, once there are so many."""
+    async with asyncio.timeout(_PATIENCE_S):
+        while True:
+            rows = await rows_of(client, **query)
+            if len(rows) >= count:
+                return rows
+            await asyncio.sleep(0.02)
+
+
 async def ended(client: httpx.AsyncClient, started: httpx.Response) -> dict[str, Any]:
     """The operation that was started, once it has ended or halted."""
     assert started.status_code == 202, started.text

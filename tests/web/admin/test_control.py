@@ -10,7 +10,7 @@ import httpx
 from redrive import Redrive
 from redrive.core.lanes import LaneState
 from tests.conformance.makers import dead
-from tests.web.admin.asking import DLQ, SECRET, good, rows_of
+from tests.web.admin.asking import DLQ, SECRET, good, rows_of, rows_when
 from tests.web.problems import problem
 
 
@@ -113,3 +113,15 @@ async def test_letters_are_downloaded_masked_and_only_ones_own(
     assert [row["result"]["letters"] for row in outcomes] == [1, 7, 121]
     intents = [row for row in await rows_of(admin, verb="export") if row["row"] == "intent"]
     assert [row["subject"]["reveal"] for row in intents] == [True, False, False]
+
+
+async def test_a_download_that_breaks_off_is_told_as_such(
+    app: Redrive, operator: httpx.AsyncClient, admin: httpx.AsyncClient
+) -> None:
+    for _ in range(5):
+        await dead(app.store, 20, body=b'{"text": "%s"}' % (b"x" * 300_000))
+    async with operator.stream("GET", f"{DLQ}/export?reveal=true") as download:
+        await anext(download.aiter_raw())
+    rows = await rows_when(admin, 2, verb="export")
+    assert (rows[0]["row"], rows[0]["ok"], rows[0]["error"]) == ("outcome", False, "BrokenOff")
+    assert rows[0]["result"].get("letters", 0) < 100

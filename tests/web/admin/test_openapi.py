@@ -18,7 +18,7 @@ from tests.web.admin.walking import WALK, Filled, Step
 from tests.web.background import Served
 from tests.web.test_openapi import CHECKS
 
-EXAMPLES = 80
+EXAMPLES = 12
 
 
 @pytest.fixture(scope="module")

@@ -95,11 +95,7 @@ local function serve(turn)
   local lane = turn.lane
   while lane.consecutive < turn.quantum and turn.taken < turn.room do
     local stream = pick_stream(turn)
-    if not stream then
-      turn.empty = true
-      return
-    end
-    if not offer(lane, stream.track, stream.head) then
+    if not stream or not offer(lane, stream.track, stream.head) then
       return
     end
     advance(stream)

@@ -14,6 +14,7 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from redrive.core.ports import PAGE
 from redrive.office.audit import action
 from redrive.office.export import Export, Format
 from redrive.office.filters import Filter, parse
@@ -21,7 +22,7 @@ from redrive.office.index import Found
 from redrive.web.access import Call, Operation
 from redrive.web.admin.asking import FilterText, Query, Reveal, asked
 from redrive.web.admin.description import READ, Route
-from redrive.web.admin.office import SLICE, Office, actor_of, check_reveal
+from redrive.web.admin.office import Office, actor_of, check_reveal
 from redrive.web.problem_types import BAD_QUERY
 
 _MEDIA = {Format.JSON: "application/jsonl", Format.CSV: "text/csv"}
@@ -120,7 +121,7 @@ class Exports:
         cursor, left = None, limit
         while left > 0:
             page = await self._office.index.find(
-                wanted, scope=call.credential.tenant, after=cursor, limit=min(10 * SLICE, left)
+                wanted, scope=call.credential.tenant, after=cursor, limit=min(PAGE, left)
             )
             yield page.letters
             left -= len(page.letters)

@@ -1,7 +1,8 @@
 """What the rooms share: the office's verbs for whoever calls, and letters as the caller may see them.
 
 The actor of the audit is the key, the scope is its tenant. Letters are read in slices, so that a page of
-large ones is never whole in memory twice; in a list a very large payload is replaced by its size.
+large ones is never whole in memory twice; in a list a large payload is replaced by its size, for masking
+a page of them would take seconds.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from redrive.office.index import Found, Index
 from redrive.office.masking import Mask, record_reveal
 from redrive.office.operations import Operations
 from redrive.office.operations.finding import Policy
-from redrive.office.sql.copying import LARGEST_PAYLOAD
 from redrive.office.wire import letter_document
 from redrive.web.access import Call
 from redrive.web.limits import client_name
 from redrive.web.problem_types import FORBIDDEN, NOT_FOUND
 from redrive.web.problems import Refused
 
-SLICE = 50
+SLICE = 20
+_LISTED_BYTES = 16 * 1024
 _DLQ_ENDINGS = (":dlq", ".dlq")
 
 
@@ -67,13 +68,20 @@ class Office:
         return Groups(self.store, self.index, actor_of(call), call.credential.tenant)
 
     async def queue(self, call: Call, given: str) -> str:
-        """The queue of this name, or of this dead-letter queue's name, that the caller may know of."""
+        """The queue of this name, or of this dead-letter queue's name; Refused where there is none."""
+        queue = await self.find_queue(call, given)
+        if queue is None:
+            raise Refused(NOT_FOUND, "there is no such queue: GET /admin/dlq/queues lists them")
+        return queue
+
+    async def find_queue(self, call: Call, given: str) -> str | None:
+        """The same, None where the caller knows of none."""
         names = await self.store.queue_names()
         stripped = next((given.removesuffix(end) for end in _DLQ_ENDINGS if given.endswith(end)), given)
         for candidate in (given, stripped):
             if candidate in names and await self._knows(call, candidate):
                 return candidate
-        raise Refused(NOT_FOUND, "there is no such queue: GET /admin/dlq/queues lists them")
+        return None
 
     async def _knows(self, call: Call, queue: str) -> bool:
         tenant = call.credential.tenant
@@ -127,6 +135,6 @@ def check_reveal(call: Call) -> None:
 
 def _brief(letter: DeadLetter) -> DeadLetter:
     size = len(letter.message.body)
-    if size <= LARGEST_PAYLOAD:
+    if size <= _LISTED_BYTES:
         return letter
     return replace(letter, message=replace(letter.message, body=b'{"leftOut":"%d bytes"}' % size))

@@ -192,8 +192,13 @@ class Operations:
 
 async def target(office: Office, call: Call, given: str) -> str:
     """The queue that letters are to go to: one that the caller knows, and not the mail gateway's."""
-    queue = await office.queue(call, given)
+    queue = await office.find_queue(call, given)
+    if queue is None:
+        raise _no_target("is no queue here: GET /admin/dlq/queues lists them")
     if queue == MAIL_QUEUE:
-        error = FieldError("toQueue", "belongs to the mail gateway: send mails to /v1/emails")
-        raise Refused(INVALID, "the queue cannot be used: see errors", [error])
+        raise _no_target("belongs to the mail gateway: send mails to /v1/emails")
     return queue
+
+
+def _no_target(problem: str) -> Refused:
+    return Refused(INVALID, "nothing was started: see errors", [FieldError("toQueue", problem)])
