@@ -56,6 +56,30 @@ async def test_four_thousand_dead_letters_are_understood_mended_and_brought_back
     await play(site, hand, 4_000, rate=400)
 
 
+@pytest.mark.long
+async def test_a_redrive_whose_command_and_worker_are_killed_is_carried_on_by_the_next(site: Site) -> None:
+    """Nothing is lost, each letter moves once, and only what was in flight may be handed over twice."""
+    site.more["REDRIVE_WORKER_LEASE_S"] = "1"
+    hand = CommandLine(site)
+    await hand.begin()
+    await site.bury(100)
+    site.mend(*MENDED, UNMENDED)
+    operation = await hand.redrive("", canary=CANARY, rate="20/s")
+    await site.wait_until(lambda: _is_moving(site), "it is under way")
+    site.stop()
+    in_flight = sum([one.processing for one in await site.app.store.queues()])
+    assert (await hand.operation(operation))["handled"] < 100
+    await hand.begin()
+    seen = await hand.wait(operation)
+    assert (seen["state"], seen["moved"], seen["done"]) == ("finished", 100, 100)
+    sent = Counter(one.id for one in site.attempts() if one.sent)
+    assert sent.keys() == site.causes.keys()
+    assert sent.total() - 100 <= in_flight
+    accounts = await site.accounts()
+    assert all([one.operation for one in each.redrives] == [operation] for each in accounts.values())
+    assert (await hand.verify())["whole"]
+
+
 async def play(site: Site, hand: Hand, count: int, *, rate: int) -> None:
     """The whole night."""
     await site.bury(count)
@@ -187,6 +211,10 @@ async def check_nothing_lost(site: Site, operations: set[str]) -> None:
     moves = [one.operation for account in accounts.values() for one in account.redrives]
     assert set(moves) == operations
     assert len(moves) == len(site.ids(*MENDED)) + 2 * CANARY
+
+
+async def _is_moving(site: Site) -> bool:
+    return (await site.states())[State.DONE, 1] > 2 * CANARY
 
 
 async def _all_dead(site: Site) -> bool:

@@ -85,7 +85,9 @@ class Site:
         )
 
     def stop(self) -> None:
-        for process in self._processes:
+        """Kill whatever runs."""
+        while self._processes:
+            process = self._processes.pop()
             process.kill()
             process.communicate()
 
