@@ -70,3 +70,21 @@ def test_payloads_are_masked_unless_revealed_which_is_audited(shop: Shop) -> Non
     assert "hunter2" in shop("dlq", "show", message_id, "--reveal").out
     intent, outcome = shop.ok("audit", "--verb", "reveal")["rows"]
     assert (intent["subject"], outcome["ok"]) == ({"ids": [message_id]}, True)
+
+
+@pytest.mark.parametrize("verb", ["redrive", "discard", "export"])
+def test_an_empty_filter_never_means_every_letter(shop: Shop, verb: str) -> None:
+    """A script whose variable is unset must not move all there is."""
+    buried = shop.bury()
+    file = ("out.jsonl",) if verb == "export" else ("--yes",)
+    result = shop("dlq", verb, *file, "--filter", " ")
+    assert (result.code, result.out) == (2, "")
+    assert "--all" in result.error
+    assert shop.ok("show", buried)["state"] == "dead"
+
+
+def test_a_note_on_a_group_stands_apart_from_its_failure(shop: Shop) -> None:
+    shop.bury()
+    (group,) = shop.ok("dlq", "groups")["groups"]
+    shop.ok("dlq", "group", "note", group["key"], "the bank is asked")
+    assert "[402] — the bank is asked" in shop("dlq", "groups").out

@@ -54,6 +54,8 @@ async def selection(current: Session, ids: tuple[str, ...], choice: Choice) -> S
         raise CommandError(
             "say which letters: ids, or --filter and --queue, or --all; one of them", Exit.USAGE
         )
+    if choice.filter is not None and not choice.filter.strip():
+        raise CommandError("--filter is empty, which means every letter: say --all if so", Exit.USAGE)
     if choice.limit is not None and (choice.limit < 1 or ids):
         raise CommandError("--limit is at least 1, and goes with --filter, --queue or --all", Exit.USAGE)
     if ids:

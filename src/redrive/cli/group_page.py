@@ -113,12 +113,11 @@ def _numbers(output: Output, one: Group, width: int, keys: int, now: int) -> Tex
 def _failure(one: Group, width: int) -> Text:
     sample = one.counts.sample
     code = f" [{sample.code}]" if sample.code else ""
-    reopened = " (open again)" if one.standing.reopened else ""
-    notes = one.standing.said.notes
-    said = f" — {notes[-1].text}" if notes else ""
+    said = ["(open again)"] if one.standing.reopened else []
+    said += [f"— {note.text}" for note in one.standing.said.notes[-1:]]
     line = Text(" " * (width + 2), no_wrap=True, overflow="ellipsis")
     line.append_text(words(f"{sample.queue} {sample.reason}: {sample.failure}{code}"))
-    return line.append_text(words(f"{reopened}{said}", "yellow")) if reopened or said else line
+    return line.append(" ").append_text(words(" ".join(said), "yellow"))
 
 
 def _key(one: Group) -> str:

@@ -67,13 +67,13 @@ class CommandLine:
         return await self._ask("dlq", "show", message_id)
 
     async def preview(self, filter: str) -> Document:  # noqa: A002
-        wanted = await self._ask("dlq", "redrive", "--filter", filter, "--dry-run")
+        wanted = await self._ask("dlq", "redrive", *_which(filter), "--dry-run")
         return dict(wanted["preview"])
 
     async def redrive(self, filter: str, *, canary: int, rate: str) -> str:  # noqa: A002
         known = await self.site.operations()
         going = ("--canary", str(canary), "--rate", rate, "--yes")
-        process = self.site.start("dlq", "redrive", "--filter", filter, *going, "--json")
+        process = self.site.start("dlq", "redrive", *_which(filter), *going, "--json")
 
         async def is_started() -> bool:
             return await self.site.operations() > known or process.poll() is not None
@@ -107,3 +107,7 @@ class CommandLine:
         ended = await self.site.finish(*arguments, "--json")
         assert (ended.returncode, ended.stderr) == (0, ""), (arguments, ended)
         return dict(json.loads(ended.stdout))
+
+
+def _which(filter: str) -> tuple[str, ...]:  # noqa: A002
+    return ("--filter", filter) if filter else ("--all",)

@@ -1,4 +1,4 @@
-"""`/admin/dlq`: the dead-letter office over HTTP, one file a room (R28, issue of the office).
+"""`/admin/dlq`: the dead-letter office over HTTP, one file a room (R28).
 
 Every route declares its permission, and passes the caller's tenant on as the scope of what it asks: a bound
 key sees and moves its own tenant's letters alone (I13). Nothing here decides; the verbs are the office's.
