@@ -30,8 +30,10 @@ from tests.faults.waiting import wait_until
 ADDRESSES = ("ok", "ok", "ok", "fail-1-then-ok", "reply-550-5.1.1", "slow-20ms")
 
 
-async def test_nothing_is_lost_when_the_gateway_is_killed_under_load(tmp_path: Path, store_url: str) -> None:
-    await _run(tmp_path, store_url, rounds=6)
+async def test_nothing_is_lost_when_the_gateway_is_killed_under_load(
+    tmp_path: Path, sqlite_store: str
+) -> None:
+    await _run(tmp_path, sqlite_store, rounds=6)
 
 
 @pytest.mark.long

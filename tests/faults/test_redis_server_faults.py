@@ -6,8 +6,6 @@ import signal
 import time
 from pathlib import Path
 
-import pytest
-
 from tests.faults.conftest import with_prefix
 from tests.faults.ledger import Plan
 from tests.faults.processes import Child, Site, open_site
@@ -73,7 +71,6 @@ async def _stand_still(site: Site, server: FaultyRedis, workers: list[Child]) ->
 async def test_a_full_server_refuses_new_work_drains_what_it_has_and_accepts_again(tmp_path: Path) -> None:
     """The submitter is told that there is no room, and gets in by asking again once others have drained."""
     async with open_redis(tmp_path, maxmemory="12mb") as server, open_site(tmp_path, server.url) as site:
-        site.evidence.outages = True
         options = {"mild": True, "padding": LARGE, "tasks": 4, "seed": 3}
         submitter = site.start("submit", count=400, **options)
         await site.wait_until(lambda: bool(site.submits("full")), "the server is full")
@@ -88,7 +85,6 @@ async def test_a_full_server_refuses_new_work_drains_what_it_has_and_accepts_aga
         print(f"full after {refused}, {len(site.submits('full'))} refusals")
 
 
-@pytest.mark.xfail(strict=True, reason="put_record and write_journal are refused when memory is full")
 async def test_letters_can_be_discarded_by_an_operation_when_memory_is_full(tmp_path: Path) -> None:
     """What makes room needs a record, a lease and rows of the audit first (P38)."""
     async with open_redis(tmp_path) as server, open_site(tmp_path, server.url) as site:

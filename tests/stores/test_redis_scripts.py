@@ -19,12 +19,15 @@ VERBS = [name for name in ALL if load_lua(name).startswith("#!lua")]
 PARTS = [name for name in ALL if name not in VERBS]
 
 
-@pytest.mark.parametrize("verb", ["claim", "settle", "extend", "reclaim", "cleanup", "cancel", "remove"])
+@pytest.mark.parametrize(
+    "verb",
+    ["claim", "settle", "extend", "reclaim", "cleanup", "cancel", "remove", "put_record", "write_journal"],
+)
 def test_what_drains_is_allowed_when_memory_is_full(verb: str) -> None:
     assert load_lua(verb).startswith("#!lua flags=allow-oom\n")
 
 
-@pytest.mark.parametrize("verb", ["append", "bury", "put_record", "write_journal"])
+@pytest.mark.parametrize("verb", ["append", "bury", "redrive"])
 def test_what_adds_is_refused_when_memory_is_full(verb: str) -> None:
     assert load_lua(verb).startswith("#!lua\n")
 

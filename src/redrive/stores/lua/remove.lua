@@ -14,6 +14,7 @@ local actor, operation, move = ARGV[2], ARGV[3], ARGV[4]
 local function remove(item)
   leave_dead(item)
   mark_removed(item, move, actor)
+  if operation ~= '' then item.operation = operation end
   if move == 'archive' then
     forget_history(item.id)
     finish(item, false)

@@ -12,9 +12,18 @@ local NOTHING = {}
 local turns, line, position, rotated = {}, {}, 1, {}
 local loaded, ring_size = 0, nil
 
+-- A number costs a command more than a text does, and most lanes have the same ones.
+local texts = {}
+
+local function text_of(number)
+  texts[number] = texts[number] or string.format('%d', number)
+  return texts[number]
+end
+
 local function read_page(stream)
   local first = stream.read
-  stream.page = redis.call('LRANGE', root .. ':ready:' .. stream.list, first, first + stream.page_size - 1)
+  stream.page = redis.call('LRANGE', root .. ':ready:' .. stream.list, text_of(first),
+    text_of(first + stream.page_size - 1))
   stream.read, stream.at = first + #stream.page, 1
   return stream.page[1]
 end
@@ -154,7 +163,7 @@ local function close_late(lane, stream)
 end
 
 local function close_ready(lane, stream)
-  redis.call('LTRIM', root .. ':ready:' .. stream.list, stream.used, -1)
+  redis.call('LTRIM', root .. ':ready:' .. stream.list, text_of(stream.used), '-1')
   shorten(lane, stream.track, stream.used)
   if any_gone then
     drop_gone(lane, stream.track)

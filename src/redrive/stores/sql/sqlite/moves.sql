@@ -12,7 +12,7 @@ returning seq, id, lane, generation
 insert into redrives (seq, generation, at, actor, operation, result) values (?, ?, ?, ?, ?, ?)
 
 -- name: remove
-update messages set state = 'removed', move = ?4, actor = ?5, finished_at = ?6
+update messages set state = 'removed', move = ?4, actor = ?5, finished_at = ?6, operation = coalesce(?7, operation)
 where id = ?1 and (?2 is null or generation = ?2) and queue = ?3 and state = 'dead'
 returning seq, id, lane, dedupe, parent, open_children
 
