@@ -107,6 +107,16 @@ def test_the_handlers_choice_stands_between_retry_and_the_queues_section(tmp_pat
     assert settings.queue("q.mail:send", wide) == QueueSettings(concurrency=50, rate="5/s")
 
 
+def test_a_queue_is_redriven_by_itself_as_its_own_section_says(tmp_path: Path) -> None:
+    toml = (
+        '[office]\nautomatic_s = 600\n[queues.orders]\nautomatic_s = 60\n[queues.mail]\nautomatic_s = "none"'
+    )
+    settings = configured(tmp_path, toml)
+    assert [settings.automatic_s(queue) for queue in ("orders", "mail", "other")] == [60, None, 600]
+    with pytest.raises(ConfigurationError, match=r"queues\.orders\.automatic_s from redrive\.toml"):
+        configured(tmp_path, "[queues.orders]\nautomatic_s = 0")
+
+
 def test_a_section_that_contradicts_the_handler_names_both(tmp_path: Path) -> None:
     settings = configured(tmp_path, "[queues.orders]\ncap_s = 60")
     with pytest.raises(ConfigurationError) as caught:

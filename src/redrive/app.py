@@ -30,11 +30,12 @@ from redrive.engine.worker import Worker
 from redrive.sync import SyncRedrive
 from redrive.telemetry.events import Telemetry
 from redrive.telemetry.logs import log_event
-from redrive.wiring import make_gateway, make_store, on_duty
+from redrive.wiring import make_gateway, make_index, make_store, on_duty
 
 if TYPE_CHECKING:
     from redrive.mail.desk import Desk
     from redrive.mail.gateway import Gateway
+    from redrive.office.index import Index
 
 _MAIL_DEADLINE = timedelta(minutes=20)
 
@@ -55,6 +56,7 @@ class Redrive:
         self._policies: dict[str, RetryPolicy] = {}
         self._store: Store | None = None
         self._submitter: Submitter | None = None
+        self._index: Index | None = None
         self._gateway: Gateway | None = None
         self._worker: Worker | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -185,7 +187,7 @@ class Redrive:
     async def on_duty(self) -> AsyncIterator[None]:
         """Do the office's duties while inside: operations, retention, automatic re-drive."""
         store, _ = await self._ready()
-        async with on_duty(store, self.settings, self.policy, self.telemetry):
+        async with on_duty(store, self.index, self.settings, self.policy, self.telemetry):
             yield
 
     @property
@@ -200,12 +202,14 @@ class Redrive:
 
     async def close(self) -> None:
         """Finish the submits under way and close the store."""
-        submitter, store = self._submitter, self._store
-        self._submitter = self._store = self._loop = None
+        submitter, store, index = self._submitter, self._store, self._index
+        self._submitter = self._store = self._index = self._loop = None
         if self._gateway is not None:
             await self._gateway.close()
         if submitter is not None:
             await submitter.close()
+        if index is not None:
+            await index.close()
         if store is not None:
             await store.close()
 
@@ -223,6 +227,13 @@ class Redrive:
         if self._store is None:
             raise RuntimeError("the app is not open: use `async with app:` or `await app.open()`")
         return self._store
+
+    @property
+    def index(self) -> Index:
+        """What finds the dead letters of the opened store; one for all who ask."""
+        if self._index is None:
+            self._index = make_index(self.store, self.settings)
+        return self._index
 
     def served(self, queues: Collection[str] = ()) -> Sequence[Served]:
         """The handlers, or those of `queues`, with what configuration says of their queues."""
@@ -267,7 +278,7 @@ class Redrive:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._opening = loop, asyncio.Lock()
-            self._store = self._submitter = None
+            self._store = self._submitter = self._index = None
         if self._store is None or self._submitter is None:
             async with self._opening:
                 if self._store is None or self._submitter is None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from redrive.config import Settings
+from redrive.config import Settings, mask_url
 from redrive.core.errors import ConfigurationError, StoreError
 from redrive.core.ports import Store
 from redrive.core.retry import RetryPolicy
@@ -87,19 +87,19 @@ def make_index(store: Store, settings: Settings) -> Index:
     from redrive.office.index import Index
 
     folder = settings.office.index
-    return Index(store, None if folder is None else Path(folder), settings.store)
+    return Index(store, None if folder is None else Path(folder), mask_url(settings.store))
 
 
 @asynccontextmanager
 async def on_duty(
-    store: Store, settings: Settings, policy: Callable[[str], RetryPolicy], telemetry: Telemetry
+    store: Store, index: Index, settings: Settings, policy: Callable[[str], RetryPolicy], telemetry: Telemetry
 ) -> AsyncIterator[None]:
     """Do the office's duties on an open store while inside, each in a loop of the engine's runner."""
     from redrive.engine.runner import Runner
     from redrive.office.duties import Duties
 
-    index = make_index(store, settings)
-    duties = Duties(store, index, policy, settings.office, settings.retention, telemetry.emit)
+    own = {queue: settings.automatic_s(queue) for queue in settings.queues}
+    duties = Duties(store, index, policy, settings.office, settings.retention, telemetry.emit, own)
     runner = Runner(telemetry)
     for name, step in duties.steps().items():
         runner.start(name, step)
@@ -109,4 +109,3 @@ async def on_duty(
         await runner.end(_DUTY_PATIENCE_S)
         with suppress(StoreError):
             await duties.close()
-        await index.close()

@@ -101,6 +101,17 @@ async def test_a_move_that_does_not_remove_letters_is_refused(store: Store, move
     assert (await account(store, ids[0])).state is State.DEAD
 
 
+@pytest.mark.parametrize("move", REMOVALS)
+async def test_a_removed_letter_names_the_operation_that_removed_it(store: Store, move: Move) -> None:
+    ids = await dead(store, 2)
+    await store.redrive("orders", keys(ids), actor="ann", operation="op-1")
+    await bury(store, *await drain(store))
+    await store.remove("orders", keys(ids[:1]), move, actor="ann", operation="op-2")
+    await store.remove("orders", keys(ids[1:]), move, actor="ann")
+    assert [(await account(store, one)).progress.operation for one in ids] == ["op-2", "op-1"]
+    assert (await store.tally("op-2")).moved == 1
+
+
 @pytest.mark.parametrize("move", [Move.DISCARD, Move.REPLACE])
 async def test_cleanup_takes_what_was_discarded_or_replaced_long_ago(
     bench: Bench, store: Store, move: Move

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 
 import pytest
 
@@ -12,12 +13,12 @@ from redrive.core.ports import Store
 from redrive.core.retry import RetryPolicy
 from redrive.core.settings import OfficeSettings, RetentionSettings
 from redrive.core.verdict import Bury, Reason, RetryAt, Settlement
-from redrive.office.automatic import ACTOR, CANARY, ROUNDS, Automatic
+from redrive.office.automatic import ACTOR, CANARY, ROUNDS, Automatic, CoolDowns
 from redrive.office.duties import Duties
 from redrive.office.index import Index
 from redrive.office.operations import OperationState
 from tests.conformance.backends import Bench
-from tests.conformance.makers import complete, counts, drain, failure, soon, submit
+from tests.conformance.makers import QUEUE, complete, counts, drain, failure, soon, submit
 from tests.office.desks import desk
 
 COOL_DOWN_S = 60.0
@@ -26,13 +27,15 @@ SETTINGS = OfficeSettings(automatic_s=COOL_DOWN_S)
 Works = Callable[[], Awaitable[None]]
 
 
-async def _die(store: Store, count: int, *, kind: Kind = Kind.TEMPORARY, first: Kind | None = None) -> None:
+async def _die(
+    store: Store, count: int, *, kind: Kind = Kind.TEMPORARY, first: Kind | None = None, queue: str = QUEUE
+) -> None:
     """So many letters whose last failure is of a kind, and their first one of another where one is given."""
-    await submit(store, count)
+    await submit(store, count, queue=queue)
     if first is not None:
         taken = await drain(store)
         await store.settle([Settlement(one, RetryAt(soon(store), failure(one, kind=first))) for one in taken])
-    await _fail(store, await drain(store), kind)
+    await _fail(store, await drain(store, queue=queue), kind)
 
 
 async def _fail(store: Store, deliveries: list[Delivery], kind: Kind = Kind.TEMPORARY) -> None:
@@ -42,7 +45,7 @@ async def _fail(store: Store, deliveries: list[Delivery], kind: Kind = Kind.TEMP
 
 
 def _automatic(store: Store) -> Automatic:
-    return Automatic(store, Index(store), lambda queue: RetryPolicy(), SETTINGS, COOL_DOWN_S)
+    return Automatic(store, Index(store), lambda queue: RetryPolicy(), SETTINGS, CoolDowns(COOL_DOWN_S))
 
 
 async def _turn(store: Store, automatic: Automatic, bench: Bench, steps: int = 4) -> None:
@@ -123,8 +126,40 @@ async def test_permanent_and_uncertain_failures_never_come_back_by_themselves(
 
 
 async def test_it_is_off_unless_a_cool_down_is_set(store: Store) -> None:
-    def duties(settings: OfficeSettings) -> Duties:
-        return Duties(store, Index(store), lambda queue: RetryPolicy(), settings, RetentionSettings())
+    def duties(settings: OfficeSettings, own: Mapping[str, float | None] = MappingProxyType({})) -> Duties:
+        return Duties(
+            store,
+            Index(store),
+            lambda queue: RetryPolicy(),
+            settings,
+            RetentionSettings(),
+            cool_downs=own,
+        )
 
     assert "automatic" not in duties(OfficeSettings()).steps()
     assert "automatic" in duties(SETTINGS).steps()
+    assert "automatic" in duties(OfficeSettings(), {"orders": COOL_DOWN_S}).steps()
+    assert "automatic" not in duties(OfficeSettings(), {"orders": None}).steps()
+
+
+async def test_a_queue_has_a_cool_down_of_its_own_or_none(store: Store, bench: Bench) -> None:
+    for queue in ("orders", "billing", "mail"):
+        await _die(store, 2, queue=queue)
+    own = CoolDowns(COOL_DOWN_S, {"billing": None, "mail": COOL_DOWN_S * 10})
+    automatic = Automatic(store, Index(store), lambda queue: RetryPolicy(), SETTINGS, own)
+    bench.advance(COOL_DOWN_S * 2)
+    await _turn(store, automatic, bench)
+    assert [(await counts(store, queue)).dlq for queue in ("orders", "billing", "mail")] == [0, 2, 2]
+    bench.advance(COOL_DOWN_S * 10)
+    await _turn(store, automatic, bench)
+    assert [(await counts(store, queue)).dlq for queue in ("orders", "billing", "mail")] == [0, 2, 0]
+
+
+async def test_one_queue_alone_may_come_back_by_itself(store: Store, bench: Bench) -> None:
+    for queue in ("orders", "billing"):
+        await _die(store, 2, queue=queue)
+    own = CoolDowns(None, {"billing": COOL_DOWN_S})
+    automatic = Automatic(store, Index(store), lambda queue: RetryPolicy(), OfficeSettings(), own)
+    bench.advance(COOL_DOWN_S * 2)
+    await _turn(store, automatic, bench)
+    assert [(await counts(store, queue)).dlq for queue in ("orders", "billing")] == [2, 0]

@@ -9,19 +9,24 @@ from redrive.core.lanes import LaneChange, LaneState
 from redrive.core.lifecycle import Move
 from redrive.core.limits import Rate
 from redrive.core.ports import WORKER_RECORDS, Store
-from redrive.core.verdict import Reason
+from redrive.core.verdict import Bury, Reason, Settlement
 from redrive.office.audit import AUDIT, Actor
 from redrive.office.masking import record_reveal
 from redrive.office.messages import Messages
 from redrive.office.queues import Queues
+from redrive.office.retention.notice import Notice, sentences
 from redrive.office.tenants import Tenants
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (
     account,
+    append,
     bury,
     complete,
     crash,
     dead,
+    drain,
+    entry,
+    failure,
     hold,
     keys,
     retry,
@@ -206,3 +211,19 @@ async def test_what_became_of_a_message_that_is_gone(store: Store) -> None:
         "retention removed it (archive). The audit names its archive"
     )
     assert await why(store, discarded) == "ann removed it (discard)"
+
+
+async def test_why_a_letter_died_tells_no_secret_and_a_command_that_is_safe_to_paste(store: Store) -> None:
+    await append(store, entry(store, id="a; rm -rf b"))
+    (delivery,) = await drain(store)
+    reason = "451 password=hunter2 for anna@example.org"
+    await store.settle([Settlement(delivery, Bury(Reason.EXHAUSTED, failure(delivery, reason=reason)))])
+    told = await why(store, "a; rm -rf b")
+    assert "hunter2" not in told
+    assert "anna@" not in told
+    assert told.endswith("redrive dlq redrive 'a; rm -rf b'")
+
+
+def test_a_notice_of_what_left_has_a_command_that_is_safe_to_paste() -> None:
+    (told,) = sentences(Notice("orders", 0, left=2, left_at=0, left_to="/old letters/a.jsonl.gz"))
+    assert told.endswith("redrive dlq restore '/old letters/a.jsonl.gz'")

@@ -48,7 +48,7 @@ async def test_another_process_goes_on_with_an_export_and_cuts_off_what_was_not_
     first, path = desk(store), tmp_path / "letters.csv"
     started = await first.start(_export(path, form="csv", reveal=True))
     await run_to(first, started.id, lambda seen: seen.handled == CHUNK)
-    partial = path.with_name(path.name + ".partial")
+    partial = path.with_name(f"{path.name}.{started.id}.partial")
     with partial.open("ab") as file:
         file.write(b"half a li")
     bench.advance(11)
@@ -146,3 +146,19 @@ async def test_a_file_is_named_by_those_on_the_machine_and_never_overwritten(
     with pytest.raises(OperationError, match="command line"):
         await desk(store, files=False).start(_export(tmp_path / "x"))
     assert await office.list() == []
+
+
+async def test_a_restore_takes_the_archive_it_was_asked_for_and_no_other_of_that_name(
+    store: Store, tmp_path: Path
+) -> None:
+    await letters(store, 1)
+    meant = await _archive(store, tmp_path / "archive")
+    await letters(store, 1)
+    other = await _archive(store, tmp_path / "archive")
+    office = desk(store)
+    started = await office.start(Order(Kind.RESTORE, file=str(meant)))
+    await run_to(office, started.id, lambda seen: seen.operation.frozen.total == 1)
+    other.replace(meant)
+    seen = await office.wait(started.id)
+    assert (seen.operation.state, "another archive" in seen.operation.why) == (OperationState.FAILED, True)
+    assert (await counts(store)).dlq == 0

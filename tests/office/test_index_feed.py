@@ -317,6 +317,23 @@ def test_a_file_that_nobody_used_for_a_week_goes(folder: Path) -> None:
     assert write(Disposable(folder, "recent")) == 7
 
 
+def test_a_file_in_use_is_kept_and_one_that_went_comes_back_private(folder: Path) -> None:
+    used = Disposable(folder, "used")
+    write(used, 7)
+    (path,) = databases(folder)
+    os.utime(path, (time.time() - 8 * 86_400,) * 2)
+    assert write(used) == 7
+    write(Disposable(folder, "another"))
+    assert path.exists()
+    path.unlink()
+    before = os.umask(0)
+    try:
+        write(used, 8)
+    finally:
+        os.umask(before)
+    assert modes(folder) == {0o600}
+
+
 @on_redis
 async def test_an_index_of_redis_follows_deaths_and_departures(store: Store, folder: Path) -> None:
     index = Index(store, folder, "redis://a")

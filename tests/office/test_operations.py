@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
+from redrive.core.errors import StoreError
 from redrive.core.lifecycle import State
-from redrive.core.ports import Store
+from redrive.core.ports import PAGE, Store
 from redrive.core.settings import OfficeSettings
+from redrive.office.audit import Query, read
 from redrive.office.filters import FilterError
 from redrive.office.operations import NoOperation, OperationError, OperationState, Selection
 from redrive.office.operations.documents import operation_document
@@ -16,6 +20,7 @@ from tests.conformance.backends import Bench
 from tests.conformance.makers import account, counts, entry, submit
 from tests.conformance.makers import letters as dead_letters
 from tests.office.desks import ORDERS, desk, discard, letters, redrive, run_to, step, work
+from tests.office.slow import SlowStore
 
 
 async def test_a_preview_counts_and_splits_and_changes_nothing(store: Store) -> None:
@@ -268,3 +273,52 @@ async def test_a_record_that_cannot_be_read_does_not_block_the_others(store: Sto
         with pytest.raises(OperationError, match="cannot be read"):
             await office.conductor.conduct()
     assert (await office.show(good.id)).operation.state is OperationState.FINISHED
+
+
+async def test_an_operation_that_cannot_be_read_does_not_hide_the_others(store: Store) -> None:
+    await letters(store, 1)
+    office = desk(store)
+    started = await office.start(redrive())
+    await store.put_record(OPERATION_RECORDS, "0", {"from": "a later version"}, expected=0)
+    assert [one.id for one in await office.list()] == [started.id]
+
+
+async def test_an_operation_is_conducted_however_many_wait_before_it(store: Store) -> None:
+    await letters(store, 1)
+    office = desk(store)
+    for number in range(PAGE):
+        await store.put_record(LIVE_RECORDS, f"0{number}", {"at": store.now()}, expected=0)
+    started = await office.start(redrive())
+    await office.conductor.conduct()
+    assert (await office.show(started.id)).operation.frozen.total == 1
+
+
+async def test_what_is_wrong_with_one_operation_does_not_stop_the_others(store: Store) -> None:
+    (one,) = await letters(store, 1)
+    office = desk(cast(Store, SlowStore(store, "get", _refuse)))
+    await office.start(redrive(Selection(ids=(one,))))
+    second = await office.start(redrive())
+    with pytest.raises(StoreError, match="damaged"):
+        await office.conductor.conduct()
+    assert (await office.show(second.id)).operation.frozen.total == 1
+
+
+async def _refuse() -> None:
+    raise StoreError("a damaged page")
+
+
+async def test_waiting_for_an_operation_of_another_tenant_does_not_conduct_it(store: Store) -> None:
+    await letters(store, 1)
+    started = await desk(store).start(redrive())
+    with pytest.raises(NoOperation):
+        await desk(store, scope="globex").wait(started.id)
+    assert (await desk(store).show(started.id)).operation == started
+
+
+async def test_the_audit_keeps_what_was_asked_for_and_no_more(store: Store) -> None:
+    await letters(store, 1)
+    started = await desk(store).start(redrive(Selection(filter="queue:orders", limit=2), rate="20/s"))
+    named = await desk(store).start(discard(Selection(ids=tuple(map(str, range(CHUNK + 1))))))
+    rows = {row.document["action"]: row.document["subject"]["order"] async for row in read(store, Query())}
+    assert rows[started.id] == {"kind": "redrive", "filter": "queue:orders", "limit": 2, "rate": "20/s"}
+    assert (len(rows[named.id]["ids"]), rows[named.id]["named"]) == (CHUNK, CHUNK + 1)

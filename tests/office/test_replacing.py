@@ -11,6 +11,7 @@ from redrive.core.message import Track
 from redrive.core.ports import Store
 from redrive.core.settings import OfficeSettings
 from redrive.office.audit import Query, read
+from redrive.office.masking import Mask
 from redrive.office.operations import OperationError, OperationState, Selection
 from redrive.office.operations.editing import difference
 from redrive.office.operations.moves import new_id
@@ -143,18 +144,23 @@ async def test_editing_is_off_unless_the_setting_allows_it(store: Store) -> None
             ("a.b", "1", "3"), ("a.c", "2", None), ("d", None, "4"),
         ]),
         (b'{"password": "old"}', b'{"password": "new"}', [("password", "***", "***")]),
+        (b'{"secret": {"a": "x"}}', b'{"secret": {"a": "y"}}', [("secret.a", "***", "***")]),
+        (b'{"taxId": 1}', b'{"taxId": 2}', [("taxId", "***", "***")]),
+        (b'{"anna@a.example": 1}', b"{}", [("***@a.example", "1", None)]),
         (b'"x"', b'"y"', [("", "x", "y")]),
     ],
 )  # fmt: skip
 def test_a_difference_names_the_fields_that_changed(
     before: bytes, after: bytes, changes: list[tuple[str, str | None, str | None]]
 ) -> None:
-    found = [(one["path"], one["before"], one["after"]) for one in difference(before, after)]
+    found = [
+        (one["path"], one["before"], one["after"]) for one in difference(before, after, Mask(("tax_id",)))
+    ]
     assert found == changes
 
 
 def test_a_difference_of_bytes_tells_their_size_and_hash() -> None:
-    ((path, before, after),) = [tuple(one.values()) for one in difference(b"\xff", b"{}")]
+    ((path, before, after),) = [tuple(one.values()) for one in difference(b"\xff", b"{}", Mask())]
     assert path == ""
     assert before.startswith("1 bytes, sha256 a8100ae6aa19")
     assert after.startswith("2 bytes")

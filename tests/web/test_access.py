@@ -11,7 +11,6 @@ from fastapi import FastAPI
 from redrive import Redrive
 from redrive.core.limits import Rate
 from redrive.office.access import Access, Permission, Role
-from redrive.office.index import Index
 from redrive.web.access import PUBLIC, GuardedRoute, Rates
 from redrive.web.api import make_api
 from redrive.web.server import serve
@@ -38,7 +37,7 @@ def _routes(api: FastAPI) -> list[GuardedRoute]:
 
 
 def test_every_route_declares_who_may_use_it(app: Redrive) -> None:
-    routes = _routes(make_api(app, app.mail, Index(app.store)))
+    routes = _routes(make_api(app, app.mail))
     for route in routes:
         if route.allowed is PUBLIC:
             assert route.path in PUBLIC_PATHS
@@ -52,7 +51,7 @@ def test_every_route_declares_who_may_use_it(app: Redrive) -> None:
 
 
 def test_without_a_mail_desk_there_are_no_routes_for_mails(app: Redrive) -> None:
-    routes = _routes(make_api(app, None, Index(app.store)))
+    routes = _routes(make_api(app, None))
     assert not any(route.path.startswith("/v1/emails") for route in routes)
 
 

@@ -10,7 +10,6 @@ import httpx
 import pytest
 
 from redrive import Redrive
-from redrive.office.index import Index
 from redrive.web.access import GuardedRoute
 from redrive.web.api import make_api
 from redrive.web.email_documents import SubmittedMail
@@ -22,7 +21,7 @@ EXAMPLES = re.findall(r"curl http://127\.0\.0\.1:8025(\S+) .*?-d '(.*?)'", TEXT,
 
 
 def test_every_route_is_documented(app: Redrive) -> None:
-    for route in make_api(app, app.mail, Index(app.store)).routes:
+    for route in make_api(app, app.mail).routes:
         assert isinstance(route, GuardedRoute)
         if not route.path.endswith(".css"):
             assert all(f"`{method} {route.path}`" in TEXT for method in route.methods)

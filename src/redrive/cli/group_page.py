@@ -1,9 +1,8 @@
-"""Groups of dead letters as documents and as lines: count, standing, trend, and a failure to know it by."""
+"""Groups of dead letters as lines: count, standing, trend, and a failure to know it by."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Group as Lines
 from rich.console import RenderableType
@@ -11,50 +10,11 @@ from rich.text import Text
 
 from redrive.cli.output import Output, clean, name, words
 from redrive.cli.times import age, moment
-from redrive.core.redaction import redact
 from redrive.office.groups import Group, GroupBy, GroupState
 from redrive.office.groups.standing import Said
-from redrive.office.wire import instant
 
 _BARS = "▁▂▃▄▅▆▇█"
 _STYLES = {GroupState.OPEN: "red", GroupState.IGNORED: "yellow", GroupState.RESOLVED: "green"}
-
-
-def group_document(one: Group) -> dict[str, Any]:
-    """A group for --json."""
-    counts, standing, sample = one.counts, one.standing, one.counts.sample
-    return {
-        "by": counts.by.value,
-        "key": counts.key,
-        "count": counts.count,
-        "state": standing.state.value,
-        "reopened": standing.reopened,
-        "tenants": counts.tenants,
-        "firstSeenAt": instant(counts.first_died_at),
-        "lastSeenAt": instant(counts.last_died_at),
-        "trend": list(counts.trend),
-        "sample": {
-            "jobId": sample.id,
-            "queue": sample.queue,
-            "companyId": sample.tenant,
-            "reason": sample.reason,
-            "lastFailureCode": sample.code,
-            "lastFailureReason": redact(sample.failure),
-        },
-        "notes": len(standing.said.notes),
-    }
-
-
-def said_document(said: Said) -> dict[str, Any]:
-    """What people said, for --json."""
-    return {
-        "state": said.state.value,
-        "by": said.actor or None,
-        "at": instant(said.at) if said.at else None,
-        "untilCount": said.until_count,
-        "untilAt": instant(said.until_at),
-        "notes": [{"at": instant(one.at), "by": one.actor, "text": one.text} for one in said.notes],
-    }
 
 
 def group_lines(output: Output, found: Sequence[Group], now: int) -> RenderableType:
@@ -117,7 +77,7 @@ def _failure(one: Group, width: int) -> Text:
     said += [f"— {note.text}" for note in one.standing.said.notes[-1:]]
     line = Text(" " * (width + 2), no_wrap=True, overflow="ellipsis")
     line.append_text(words(f"{sample.queue} {sample.reason}: {sample.failure}{code}"))
-    return line.append(" ").append_text(words(" ".join(said), "yellow"))
+    return line.append(" ").append_text(words(" ".join(said), "yellow")) if said else line
 
 
 def _key(one: Group) -> str:

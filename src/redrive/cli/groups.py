@@ -6,13 +6,14 @@ from cyclopts import App
 from rich.text import Text
 
 from redrive.cli.choosing import FilterText, asked, freshness_document
-from redrive.cli.group_page import group_document, group_lines, said_document, said_page
+from redrive.cli.group_page import group_lines, said_page
 from redrive.cli.output import command, name
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.cli.times import until as instant_until
 from redrive.office.filters.terms import Named, NameField, Reasoned
 from redrive.office.groups import Group, GroupBy
+from redrive.office.groups.documents import group_document, said_document
 from redrive.office.groups.standing import Said
 
 group = App(name="group", help="Say what is known about a group of dead letters.")

@@ -101,7 +101,11 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
     "": {"store": str, "data": str, "profile": str, "mail": str, "mail_rules": str, "listen": str},
     **{section: get_type_hints(kind) for section, kind in SECTIONS.items()},
 }
-QUEUE_NAMES: Mapping[str, Any] = get_type_hints(QueueSettings) | get_type_hints(RetryPolicy)
+QUEUE_NAMES: Mapping[str, Any] = {
+    **get_type_hints(QueueSettings),
+    **get_type_hints(RetryPolicy),
+    "automatic_s": NAMES["office"]["automatic_s"],
+}
 VARIABLES: Mapping[str, tuple[str, str]] = {
     "_".join(filter(None, ("REDRIVE", section, name))).upper(): (section, name)
     for section, names in NAMES.items()

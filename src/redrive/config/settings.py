@@ -68,6 +68,10 @@ class Settings:
         """How a queue runs, given what its handler chose."""
         return overlay(chosen or QueueSettings(), self.queues.get(name, ()), {})
 
+    def automatic_s(self, queue: str) -> float | None:
+        """After how long a queue's letters may be re-driven by themselves; None is never."""
+        return overlay(self.office, self.queues.get(queue, ()), {}).automatic_s
+
     def values(self) -> dict[str, object]:
         """Every value under the keys of `origins`, fit to be shown."""
         top = {

@@ -154,6 +154,7 @@ def _assemble(given: Mapping[str, Given], folder: Path, cache: Path) -> Settings
     for name in settings.queues:
         settings.policy(name)
         settings.queue(name)
+        settings.automatic_s(name)
     return settings
 
 

@@ -214,8 +214,9 @@ class Moves(Protocol):
     ) -> AbstractSet[str]:
         """Dead to removed, by DISCARD, REPLACE or ARCHIVE; the dedupe key is freed, the operation counts it.
 
-        A discarded or replaced letter keeps its content until `cleanup` takes it. An archived one loses its
-        body and failures at once; its bare record ages like any finished one, and `bury` may replace it.
+        Its progress then names the operation. A discarded or replaced letter keeps its content until
+        `cleanup` takes it. An archived one loses its body and failures at once; its bare record ages like any
+        finished one, and `bury` may replace it.
         """
         ...
 

@@ -10,20 +10,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 MASKED = "***"
 _DEPTH = 64
 _ABOVE_CARDS = 10**19
 
 _URL = re.compile(r"://(\S+)")
-_MASKS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*+", re.S), MASKED),
-    (re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,500}", re.I), r"\1 ***"),
-    (re.compile(r"\beyJ[A-Za-z0-9_.-]{20,4000}+"), MASKED),
-    (re.compile(r"\b(?:rdk|[srp]k_live|gh[opsu]|xox[abp])[_-][A-Za-z0-9_-]{16,200}+"), MASKED),
-    (re.compile(r"\bA[KS]IA[0-9A-Z]{16}\b"), MASKED),
-    (
+
+
+class _Rule(NamedTuple):
+    """What to mask. A match has one of `signs` in it, in any case: text without is not looked through."""
+
+    signs: tuple[str, ...]
+    pattern: re.Pattern[str]
+    replacement: str = MASKED
+
+
+_RULES = (
+    _Rule(("private key-----",), re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*+", re.S)),
+    _Rule(("bearer", "basic"), re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,500}", re.I), r"\1 ***"),
+    _Rule(("eyj",), re.compile(r"\beyJ[A-Za-z0-9_.-]{20,4000}+")),
+    _Rule(
+        ("rdk", "k_live", "gh", "xox"),
+        re.compile(r"\b(?:rdk|[srp]k_live|gh[opsu]|xox[abp])[_-][A-Za-z0-9_-]{16,200}+"),
+    ),
+    _Rule(("akia", "asia"), re.compile(r"\bA[KS]IA[0-9A-Z]{16}\b")),
+    _Rule(
+        ("passw", "secret", "token", "key", "authorization"),
         re.compile(
             r"\b(password|passwd|secret|token|api[_-]?key|authorization)"
             r"([\"']?\s?[=:]\s?[\"']?)[^\s,;&\"']{1,500}",
@@ -32,8 +47,10 @@ _MASKS: tuple[tuple[re.Pattern[str], str], ...] = (
         r"\1\2***",
     ),
 )
-# The first branch steps over what the URL's mask has left.
-_ADDRESS = re.compile(r"(://\*\*\*@)|[^\s<>@,;:\"'()]{1,128}@(?=[A-Za-z0-9.-])")
+_SHORTEST = len("token=x")
+# The first branch steps over what the URL's mask has left. The second begins only where a word does: tried at
+# every character of a long word without an @, it would look through a part of it each time.
+_ADDRESS = re.compile(r"(://\*\*\*@)|(?<![^\s<>@,;:\"'()])[^\s<>@,;:\"'()]++@(?=[A-Za-z0-9.-])")
 _CARD = re.compile(r"(?<![0-9.-])[2-6](?:[ -]?[0-9]){12,18}(?![0-9])", re.ASCII)
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -61,11 +78,23 @@ _SECRET_NAMES = frozenset(
 
 def redact(text: str) -> str:
     """The text with passwords, keys, card numbers and the local parts of addresses masked."""
-    text = _URL.sub(_mask_url, text)
-    for pattern, replacement in _MASKS:
-        text = pattern.sub(replacement, text)
-    text = _ADDRESS.sub(lambda found: found[1] or "***@", text)
+    addressed = "@" in text
+    if addressed:
+        text = _URL.sub(_mask_url, text)
+    if len(text) >= _SHORTEST:
+        text = _mask_signed(text)
+    if addressed:
+        text = _ADDRESS.sub(lambda found: found[1] or "***@", text)
     return _CARD.sub(_mask_card, text)
+
+
+def _mask_signed(text: str) -> str:
+    # Outside ASCII a pattern that ignores case takes letters for others that lower() does not.
+    lowered = text.lower() if text.isascii() else None
+    for signs, pattern, replacement in _RULES:
+        if lowered is None or any(sign in lowered for sign in signs):
+            text = pattern.sub(replacement, text)
+    return text
 
 
 def printable(text: str) -> str:
@@ -73,21 +102,33 @@ def printable(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
+def is_secret(name: str, names: Iterable[str] = ()) -> bool:
+    """Whether a field of this name is masked whole, whatever it holds; `names` are further such fields."""
+    return _is_secret(name, _plain_names(names))
+
+
 def mask(document: Any, names: Iterable[str] = ()) -> Any:
     """The document with secret fields masked whole and all text redacted; the given one stays as it is.
 
     `names` are further fields to mask, however they are written: `tax_id` is also `taxId`.
     """
-    own = frozenset(map(_plain_name, names)) - {""}
+    own = _plain_names(names)
 
-    def is_secret(name: str) -> bool:
-        plain = _plain_name(name)
-        return plain in own or plain in _SECRET_NAMES or any(word in plain for word in _SECRET_WORDS)
+    @cache  # a long document has many fields, and few names
+    def shown(name: str) -> _Name:
+        return _Name(redact(name), _is_secret(name, own))
 
-    return _mask(document, is_secret, 0)
+    return _mask(document, shown, 0)
 
 
-def _mask(value: Any, is_secret: Callable[[str], bool], depth: int) -> Any:
+class _Name(NamedTuple):
+    """How the name of a field is shown, and whether what stands in the field is not."""
+
+    text: str
+    secret: bool
+
+
+def _mask(value: Any, shown: Callable[[str], _Name], depth: int) -> Any:
     if depth > _DEPTH:
         return MASKED
     match value:
@@ -98,21 +139,21 @@ def _mask(value: Any, is_secret: Callable[[str], bool], depth: int) -> Any:
         case int():
             return MASKED if 0 < value < _ABOVE_CARDS and is_card(str(value)) else value
         case Mapping():
-            return _mask_fields(value, is_secret, depth)
+            return _mask_fields(value, shown, depth)
         case list() | tuple():
-            return [_mask(one, is_secret, depth + 1) for one in value]
+            return [_mask(one, shown, depth + 1) for one in value]
     return value
 
 
-def _mask_fields(fields: Mapping[str, Any], is_secret: Callable[[str], bool], depth: int) -> dict[str, Any]:
+def _mask_fields(fields: Mapping[str, Any], shown: Callable[[str], _Name], depth: int) -> dict[str, Any]:
     """A name may hold an address itself; names that look alike afterwards are told apart by a number."""
     masked: dict[str, Any] = {}
     for name, value in fields.items():
-        shown = plain = redact(name)
-        while shown in masked:
-            shown = f"{plain} ({len(masked) + 1})"
-        hidden = value is not None and is_secret(name)
-        masked[shown] = MASKED if hidden else _mask(value, is_secret, depth + 1)
+        plain, secret = shown(name)
+        text = plain
+        while text in masked:
+            text = f"{plain} ({len(masked) + 1})"
+        masked[text] = MASKED if secret and value is not None else _mask(value, shown, depth + 1)
     return masked
 
 
@@ -130,6 +171,15 @@ def is_card(digits: str) -> bool:
 def _mask_card(found: re.Match[str]) -> str:
     digits = found[0].replace(" ", "").replace("-", "")
     return f"***{digits[-4:]}" if is_card(digits) else found[0]
+
+
+def _is_secret(name: str, own: frozenset[str]) -> bool:
+    plain = _plain_name(name)
+    return plain in own or plain in _SECRET_NAMES or any(word in plain for word in _SECRET_WORDS)
+
+
+def _plain_names(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(_plain_name, names)) - {""}
 
 
 def _plain_name(name: str) -> str:

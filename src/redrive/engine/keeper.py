@@ -54,7 +54,8 @@ class Keeper:
         self._on_stuck = on_stuck
         self._held: dict[str, _Held] = {}
         self._lock = threading.Lock()
-        self._stopping = threading.Event()
+        self._stopping = False
+        self._wake = threading.Event()
         self._beat_s = time.monotonic()
         self._stuck_told = False
         self._thread: threading.Thread | None = None
@@ -69,14 +70,20 @@ class Keeper:
 
     async def stop(self) -> None:
         """End the thread; what is still held then lapses by itself."""
-        self._stopping.set()
+        self._stopping = True
+        self._wake.set()
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
 
-    def hold(self, lease: Lease, count: int) -> None:
-        """Extend a lease until `count` messages of it are settled."""
+    def hold(self, lease: Lease, count: int, left_s: float) -> None:
+        """Extend a lease that has `left_s` left until `count` messages of it are settled.
+
+        A claim that was answered only when it was repeated has less left than usual: it is extended at once.
+        """
         with self._lock:
-            self._held[lease.token] = _Held(lease, count, time.monotonic() + self._lease_s)
+            self._held[lease.token] = _Held(lease, count, time.monotonic() + min(left_s, self._lease_s))
+        if left_s < self._lease_s / 2:
+            self._wake.set()
 
     def settling(self, token: str, count: int) -> None:
         """Messages of a lease are being settled: when they are all it held, its end is no loss."""
@@ -115,7 +122,7 @@ class Keeper:
     async def _keep(self) -> None:
         store: Store | None = None
         pause_s = 0.0
-        while not await asyncio.to_thread(self._stopping.wait, pause_s):
+        while not await self._stops_within(pause_s):
             pause_s = self._lease_s / 3
             if self._is_stuck():
                 continue
@@ -129,6 +136,11 @@ class Keeper:
                 pause_s = min(_TRIED_AGAIN_S, pause_s)
         if store is not None:
             await store.close()
+
+    async def _stops_within(self, pause_s: float) -> bool:
+        await asyncio.to_thread(self._wake.wait, pause_s)
+        self._wake.clear()
+        return self._stopping
 
     def _is_stuck(self) -> bool:
         stuck = time.monotonic() - self._beat_s > self._stuck_s

@@ -161,7 +161,8 @@ class Station:
 
     def _receive(self, deliveries: tuple[Delivery, ...]) -> None:
         self._capacity.hold(len(deliveries))
-        self._keeper.hold(deliveries[0].lease, len(deliveries))
+        lease = deliveries[0].lease
+        self._keeper.hold(lease, len(deliveries), (lease.until_at - self._source.now()) / 1000)
         if self._stopping:
             for delivery in deliveries:
                 self._give_back(delivery)

@@ -15,8 +15,9 @@ from enum import StrEnum
 
 from redrive.core.errors import ConfigurationError, VersionConflict
 from redrive.core.message import check_tenant
-from redrive.core.ports import PAGE, Record, Store
+from redrive.core.ports import Record, Store
 from redrive.office.audit import Actor, action
+from redrive.office.records import every_record
 
 KEY_RECORDS = "key"
 _KEY = re.compile(r"rdk_([0-9a-f]{12})_([A-Za-z0-9_-]{43})", re.ASCII)
@@ -100,12 +101,7 @@ class Access:
 
     async def list(self) -> list[Credential]:
         """Every key, revoked ones included."""
-        found: list[Credential] = []
-        after = None
-        while page := await self._store.list_records(KEY_RECORDS, after=after, limit=PAGE):
-            found += map(_credential, page)
-            after = page[-1].id
-        return found
+        return [_credential(record) async for record in every_record(self._store, KEY_RECORDS)]
 
     async def revoke(self, key_id: str) -> bool:
         """End a key at once; False when there is no such key."""

@@ -1,15 +1,17 @@
 """Automatic re-drive (R14): letters of temporary failures come back by themselves once their cause is gone.
 
-Off unless a cool-down is set. Letters of one queue with one fingerprint have one cause and are judged
-together: after the cool-down a few go first, then ever larger parts, each waited for; the first failure among
-them halts it, and the next round waits twice as long. After three rounds in a row that failed, people decide.
-Never taken: a letter that any attempt called permanent, uncertain, expired or lost, or that was re-driven
-three times already. Known weakness: it looks at the 10,000 oldest letters that may be meant.
+Off unless a cool-down is set, for all queues or for some. Letters of one queue with one fingerprint have one
+cause and are judged together: after the cool-down a few go first, then ever larger parts, each waited for.
+The first failure among them halts it, and the next round waits twice as long. After three rounds in a row
+that failed, people decide. Never taken: a letter that any attempt called permanent, uncertain, expired or
+lost, or that was re-driven three times already. Known weakness: it looks at the 10,000 oldest letters of a
+cool-down.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 
 from redrive.core.failure import Kind as FailureKind
 from redrive.core.letters import Account
@@ -17,11 +19,13 @@ from redrive.core.ports import PAGE, Store
 from redrive.core.settings import OfficeSettings
 from redrive.core.verdict import Reason
 from redrive.office.audit import Actor
-from redrive.office.filters import parse
+from redrive.office.filters import Filter, parse
+from redrive.office.filters.terms import Aged, Comparison, Named, NameField
 from redrive.office.index import Found, Index
 from redrive.office.operations.desk import Operations
 from redrive.office.operations.finding import Policy
 from redrive.office.operations.operation import Kind, NoOperation, Operation, OperationState, Order, Selection
+from redrive.office.records import every_record
 
 ACTOR = Actor("automatic re-drive", "duty")
 AUTOMATIC_RECORDS = "automatic"
@@ -38,6 +42,39 @@ Cause = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
+class CoolDowns:
+    """How long letters must be dead first: usually, and in queues with one of their own; None is never."""
+
+    usual_s: float | None
+    queues: Mapping[str, float | None] = field(default_factory=dict)
+
+    def of(self, queue: str) -> float | None:
+        return self.queues.get(queue, self.usual_s)
+
+    @property
+    def shortest_s(self) -> float | None:
+        """The shortest there is; None when all is off."""
+        return min((each for each in (self.usual_s, *self.queues.values()) if each is not None), default=None)
+
+    def filters(self) -> list[Filter]:
+        """The letters that have been dead for long enough, by cool-down."""
+        own = {each: tuple(name for name in self.queues if self.queues[name] == each) for each in self._own()}
+        asked = [_dead_for(each, Named(NameField.QUEUE, names)) for each, names in own.items()]
+        if self.usual_s is not None:
+            others = [Named(NameField.QUEUE, tuple(self.queues), negated=True)] if self.queues else []
+            asked.append(_dead_for(self.usual_s, *others))
+        return asked
+
+    def _own(self) -> list[float]:
+        return sorted({each for each in self.queues.values() if each is not None})
+
+
+def _dead_for(cool_down_s: float, *queues: Named) -> Filter:
+    asked = parse(f"kind:temporary reason:{Reason.EXHAUSTED} redriven:<{ROUNDS}")
+    return Filter((*asked.terms, Aged(Comparison.MORE, max(1, round(cool_down_s))), *queues))
+
+
+@dataclass(frozen=True, slots=True)
 class Trial:
     """What is known of a cause: the round under way, how many failed in a row, and when the next may be."""
 
@@ -50,11 +87,11 @@ class Automatic:
     """The duty on one store."""
 
     def __init__(
-        self, store: Store, index: Index, policy: Policy, settings: OfficeSettings, cool_down_s: float
+        self, store: Store, index: Index, policy: Policy, settings: OfficeSettings, cool_downs: CoolDowns
     ) -> None:
         self._store = store
         self._index = index
-        self._cool_down_s = cool_down_s
+        self._cool_downs = cool_downs
         self._operations = Operations(store, ACTOR, index, policy, settings)
 
     async def step(self) -> float:
@@ -63,24 +100,24 @@ class Automatic:
         for cause, ids in (await self._causes()).items():
             if cause not in busy:
                 await self._begin(cause, ids)
-        return min(_LONGEST_S, max(_SHORTEST_S, self._cool_down_s / 10))
+        return min(_LONGEST_S, max(_SHORTEST_S, (self._cool_downs.shortest_s or _LONGEST_S) / 10))
 
     async def _end_rounds(self) -> set[Cause]:
         """The causes whose round is still under way."""
         busy: set[Cause] = set()
-        for record in await self._store.list_records(AUTOMATIC_RECORDS):
+        async for record in every_record(self._store, AUTOMATIC_RECORDS):
             trial = Trial(**record.document)
             if trial.operation is None:
                 continue
             cause = _cause(record.id)
-            ended = await self._end(trial, trial.operation)
+            ended = await self._end(cause, trial, trial.operation)
             if ended is None:
                 busy.add(cause)
             else:
                 await self._keep(cause, ended)
         return busy
 
-    async def _end(self, trial: Trial, operation_id: str) -> Trial | None:
+    async def _end(self, cause: Cause, trial: Trial, operation_id: str) -> Trial | None:
         """What a round came to; None while it goes on. A halted one is cancelled: nobody need look at it."""
         try:
             seen = await self._operations.show(operation_id)
@@ -94,7 +131,7 @@ class Automatic:
         if operation.state is OperationState.FINISHED and not seen.failed:
             return None if seen.outstanding else Trial()
         failed = trial.failed + 1
-        wait_ms = round(1000 * self._cool_down_s * 2**failed)
+        wait_ms = round(1000 * (self._cool_downs.of(cause[0]) or 0) * 2**failed)
         return Trial(None, failed, self._store.now() + wait_ms)
 
     async def _begin(self, cause: Cause, ids: list[str]) -> None:
@@ -121,20 +158,23 @@ class Automatic:
 
     async def _causes(self) -> dict[Cause, list[str]]:
         """The letters that may come back, by cause, oldest first."""
-        cool_down_s = max(1, round(self._cool_down_s))
-        asked = parse(f"kind:temporary reason:{Reason.EXHAUSTED} redriven:<{ROUNDS} age:>{cool_down_s}s")
         causes: dict[Cause, list[str]] = {}
+        for asked in self._cool_downs.filters():
+            async for account in self._meant(asked):
+                ids = causes.setdefault((account.message.queue, account.failures[-1].fingerprint), [])
+                if len(ids) < _LETTERS:
+                    ids.append(account.message.id)
+        return causes
+
+    async def _meant(self, asked: Filter) -> AsyncIterator[Account]:
         cursor = None
         for _ in range(_PAGES):
             page = await self._index.find(asked, after=cursor, limit=PAGE)
             for account in await self._accounts(page.letters):
-                ids = causes.setdefault((account.message.queue, account.failures[-1].fingerprint), [])
-                if len(ids) < _LETTERS:
-                    ids.append(account.message.id)
+                yield account
             cursor = page.cursor
             if cursor is None:
-                break
-        return causes
+                return
 
     async def _accounts(self, letters: tuple[Found, ...]) -> list[Account]:
         found: list[Account] = []

@@ -7,10 +7,11 @@ lease; the other duties are done by the one process that holds their lease.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 
 from redrive.core.ports import Store
 from redrive.core.settings import OfficeSettings, RetentionSettings
-from redrive.office.automatic import Automatic
+from redrive.office.automatic import Automatic, CoolDowns
 from redrive.office.index import Index
 from redrive.office.leases import Lease, holder_name
 from redrive.office.operations import ledger
@@ -29,7 +30,7 @@ _KEEP_MS = 30 * 86_400_000
 
 
 class Duties:
-    """The duties of one process on one store."""
+    """The duties of one process on one store; `cool_downs` are those of queues with one of their own."""
 
     def __init__(
         self,
@@ -39,6 +40,7 @@ class Duties:
         office: OfficeSettings,
         retention: RetentionSettings,
         emit: Callable[[Event], None] = lambda _: None,
+        cool_downs: Mapping[str, float | None] = MappingProxyType({}),
     ) -> None:
         self._store = store
         self._holder = holder_name()
@@ -48,8 +50,9 @@ class Duties:
             "retention": Retention(store, retention, emit).step,
             "forget": self._forget,
         }
-        if office.automatic_s is not None:
-            alone["automatic"] = Automatic(store, index, policy, office, office.automatic_s).step
+        automatic = CoolDowns(office.automatic_s, cool_downs)
+        if automatic.shortest_s is not None:
+            alone["automatic"] = Automatic(store, index, policy, office, automatic).step
         self._steps = {name: self._alone(name, step) for name, step in alone.items()}
 
     def steps(self) -> Mapping[str, Duty]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from redrive.core.ports import Store
-from redrive.core.redaction import MASKED, mask, redact
+from redrive.core.redaction import MASKED, is_secret, mask, redact
 from redrive.office.audit import Actor, action
 
 _TEXTS = ("reason", "traceback")
@@ -32,6 +32,10 @@ class Mask:
         if isinstance(payload, Mapping) and payload.keys() == {"base64"}:
             return {"base64": MASKED}
         return mask(payload, self._names)
+
+    def hides(self, name: str) -> bool:
+        """Whether what stands under this name in a payload is masked, or the name itself is."""
+        return is_secret(name, self._names) or redact(name) != name
 
     def document(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """A letter's or a message's document as everyone may see it."""

@@ -9,6 +9,7 @@ from redrive.core.lanes import LaneState
 from redrive.core.message import check_queue
 from redrive.core.ports import PAGE, WORKER_RECORDS, QueueCounts, Record, Store
 from redrive.office.audit import Actor, action
+from redrive.office.records import every_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Queues:
 
 async def live_workers(store: Store) -> list[LiveWorker]:
     """The workers whose announcement has not expired."""
-    return [_worker(record) for record in await store.list_records(WORKER_RECORDS)]
+    return [_worker(record) async for record in every_record(store, WORKER_RECORDS)]
 
 
 def _worker(record: Record) -> LiveWorker:

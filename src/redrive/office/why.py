@@ -1,16 +1,19 @@
 """Why a message waits or died, in one or two sentences that are true now, and what helps.
 
-Of several causes the two that must change first are told. Known weakness: which worker holds a message is
-not stored, so it is named only where there is but one; and whether a tenant's rate is used up at this moment
-is the store's to know.
+Of several causes the two that must change first are told; texts of failures are redacted. Known weakness:
+which worker holds a message is not stored, so it is named only where there is but one; and whether a tenant's
+rate is used up at this moment is the store's to know.
 """
 
 from __future__ import annotations
+
+from shlex import quote
 
 from redrive.core.lanes import Lane, LaneState
 from redrive.core.letters import Account
 from redrive.core.lifecycle import Move, State
 from redrive.core.ports import QueueCounts, Store
+from redrive.core.redaction import redact
 from redrive.core.verdict import Reason
 from redrive.office.queues import live_workers
 
@@ -48,10 +51,10 @@ def _why_dead(account: Account) -> str:
     if account.progress.attempts:
         text += f" after {_count(account.progress.attempts, 'attempt')}"
     if last is not None:
-        text += ": " + last.reason.rstrip(".")
+        text += ": " + redact(last.reason).rstrip(".")
     if reason is None:
         return text
-    return f"{text}. {_HELP[reason].format(redrive=f'redrive dlq redrive {account.message.id}')}"
+    return f"{text}. {_HELP[reason].format(redrive=f'redrive dlq redrive {quote(account.message.id)}')}"
 
 
 def _why_removed(account: Account) -> str:
@@ -105,16 +108,17 @@ def _later(account: Account, now: int) -> str | None:
 def _queue_stands(counts: QueueCounts | None) -> str | None:
     if counts is None or counts.state is LaneState.RUNNING:
         return None
-    return f"queue {counts.queue} is {counts.state}: redrive queue resume {counts.queue}"
+    return f"queue {counts.queue} is {counts.state}: redrive queue resume {quote(counts.queue)}"
 
 
 def _lane_stands(lane: Lane | None, now: int) -> str | None:
     if lane is None:
         return None
     if lane.state is LaneState.PAUSED:
-        return f"tenant {lane.tenant} is paused: redrive tenant resume {lane.tenant}"
+        return f"tenant {lane.tenant} is paused: redrive tenant resume {quote(lane.tenant)}"
     if lane.state is LaneState.HELD:
-        return f"tenant {lane.tenant} is held ({lane.held_reason or 'no reason kept'}): {_probe(lane, now)}"
+        reason = redact(lane.held_reason or "no reason kept")
+        return f"tenant {lane.tenant} is held ({reason}): {_probe(lane, now)}"
     if lane.cap is not None and lane.in_flight >= lane.cap:
         return f"tenant {lane.tenant} has {lane.in_flight} in flight, as many as its cap allows"
     return None

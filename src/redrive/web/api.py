@@ -1,7 +1,7 @@
 """Puts the routes together: operations behind one gate, one OpenAPI document, one set of safe headers.
 
-The app has to be open, and stays so for as long as the API is served, as does the index of its letters.
-Without a mail desk there are no routes for mails.
+The app has to be open, and stays so for as long as the API is served. Without a mail desk there are no routes
+for mails.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from fastapi.openapi.utils import get_openapi
 from starlette.types import Receive, Scope, Send
 
 from redrive.app import Redrive
-from redrive.office.index import Index
 from redrive.version import __version__
 from redrive.web import email_documents, health, messages
 from redrive.web.access import Gate, GuardedRoute, Operation, Rates
@@ -52,7 +51,6 @@ class Api(FastAPI):
 def make_api(
     app: Redrive,
     mail: MailDesk | None,
-    index: Index,
     *,
     ready: Callable[[], bool] = lambda: True,
     rates: Rates = Rates(),  # noqa: B008 - immutable
@@ -62,7 +60,7 @@ def make_api(
     gate = Gate(app.store, rates)
     _add(api, gate, Emails(mail).operations() if mail is not None else [])
     _add(api, gate, Messages(app).operations())
-    _add(api, gate, admin.admin_operations(app, index))
+    _add(api, gate, admin.admin_operations(app))
     _add(api, gate, HealthRoutes(app.store, ready).operations())
     _add(api, gate, DocsPage(_describe(api)).operations())
     return api

@@ -36,22 +36,33 @@ def submitting(body: Described, answer: Described, *, location: bool = False) ->
     accepted: Described = {
         "description": "Durably stored.",
         "content": {"application/json": {"schema": answer}},
-        "headers": {idempotency.REPLAYED: header("`true` when the request was accepted before.")},
+        "headers": replayed(),
     }
     if location:
         accepted["headers"]["Location"] = header("Where its state can be asked.")
-    key = {
-        "name": idempotency.HEADER,
-        "in": "header",
-        "schema": {"type": "string", "pattern": f"^[!-~]{{1,{idempotency.LENGTH}}}$"},
-        "description": "A repeat of the same body under the same key is answered with the first ids.",
-    }
     return {
-        "parameters": [key],
+        "parameters": [
+            repeatable("A repeat of the same body under the same key is answered with the first ids.")
+        ],
         "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
         "responses": {"202": accepted} | problems(_SUBMITTING),
         "security": [{"key": []}],
     }
+
+
+def repeatable(text: str) -> Described:
+    """The header that makes a repeat safe."""
+    return {
+        "name": idempotency.HEADER,
+        "in": "header",
+        "schema": {"type": "string", "pattern": f"^[!-~]{{1,{idempotency.LENGTH}}}$"},
+        "description": text,
+    }
+
+
+def replayed() -> Described:
+    """The header of an answer that was given before."""
+    return {idempotency.REPLAYED: header("`true` when the request was accepted before.")}
 
 
 def reading(answer: str) -> Described:

@@ -22,7 +22,6 @@ from redrive.web.access import Rates
 from redrive.web.api import make_api
 from redrive.web.desk import MailDesk
 from redrive.web.protocol import BoundedProtocol
-from redrive.wiring import make_index
 
 _BACKLOG = 1_024
 _DRAIN_S = 10
@@ -84,8 +83,7 @@ async def serve(
     host, port = parse_listen(listen)
     _refuse_exposure(host, settings)
     await app.open()
-    index = make_index(app.store, app.settings)
-    api = make_api(app, mail, index, ready=ready or (lambda: app.ready), rates=rates)
+    api = make_api(app, mail, ready=ready or (lambda: app.ready), rates=rates)
     with _bound(host, port) as bound:
         server = _Server(_config(api, settings))
         serving = asyncio.create_task(server.serve(sockets=[bound]))
@@ -96,7 +94,6 @@ async def serve(
         finally:
             server.should_exit = True
             await serving
-            await index.close()
 
 
 def parse_listen(text: str) -> tuple[str, int]:

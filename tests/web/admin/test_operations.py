@@ -6,13 +6,20 @@ import asyncio
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from redrive import Redrive
 from redrive.core.lifecycle import State
+from redrive.core.ports import PAGE, Record
+from redrive.office.audit import Actor
+from redrive.office.operations import Kind, Operations, Order
+from redrive.office.operations.ledger import OPERATION_RECORDS
 from tests.conformance.makers import dead, drain
 from tests.office.desks import work
 from tests.web.admin.asking import DLQ, SECRET, ended, good, rows_of
 from tests.web.problems import fields, problem
+
+ANA = Actor("ana@host", "test")
 
 
 @pytest.mark.usefixtures("on_duty")
@@ -177,3 +184,47 @@ async def test_another_tenants_letter_cannot_be_edited(
     (letter,) = await dead(app.store, 1, tenant="globex")
     response = await acme_operator.post(f"{DLQ}/letters/{letter}/edit", json={"payload": 1})
     problem(response, 404, "not-found")
+
+
+async def test_a_list_reads_few_operations_however_many_there_are(
+    app: Redrive, operator: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Operations(app.store, ANA, app.index, app.policy, app.settings.office)
+    newest = await desk.start(Order(Kind.REDRIVE))
+    for age in range(1, 1_501):
+        old = replace(newest, id=f"{newest.created_at - age * 60_000:012x}{age:08x}")
+        await app.store.put_record(OPERATION_RECORDS, old.id, old.document(), expected=0)
+    read, listing = 0, app.store.list_records
+
+    async def counting(kind: str, *, after: str | None = None, limit: int = PAGE) -> list[Record]:
+        nonlocal read
+        found = await listing(kind, after=after, limit=limit)
+        read += len(found) if kind == OPERATION_RECORDS else 0
+        return found
+
+    monkeypatch.setattr(app.store, "list_records", counting)
+    listed: list[str] = []
+    cursor = ""
+    for _ in range(3):
+        page = good(await operator.get(f"{DLQ}/operations?limit=20{cursor}"))
+        listed += [one["id"] for one in page["operations"]]
+        cursor = f"&cursor={page['cursor']}"
+    assert listed == sorted(listed, reverse=True)
+    assert len(set(listed)) == 60
+    assert listed[0] == newest.id
+    assert read < 600
+    problem(await operator.get(f"{DLQ}/operations?cursor=nobody"), 422, "invalid")
+
+
+async def test_a_bound_key_pages_through_the_operations_of_others_to_its_own(
+    app: Redrive, globex_operator: httpx.AsyncClient
+) -> None:
+    of_globex = Operations(app.store, ANA, app.index, app.policy, app.settings.office, scope="globex")
+    own = await of_globex.start(Order(Kind.REDRIVE))
+    for age in range(2_500):
+        other = replace(own, id=f"{own.created_at + 60_000 + age:012x}{age:08x}", order=Order(Kind.REDRIVE))
+        await app.store.put_record(OPERATION_RECORDS, other.id, other.document(), expected=0)
+    first = good(await globex_operator.get(f"{DLQ}/operations"))
+    assert (first["operations"], first["cursor"] is None) == ([], False)
+    then = good(await globex_operator.get(f"{DLQ}/operations?cursor={first['cursor']}"))
+    assert ([one["id"] for one in then["operations"]], then["cursor"]) == ([own.id], None)

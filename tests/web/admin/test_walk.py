@@ -14,7 +14,6 @@ import pytest
 from redrive import Redrive
 from redrive.config import load
 from redrive.office.access import Role
-from redrive.office.index import Index
 from redrive.web.access import GuardedRoute
 from redrive.web.api import make_api
 from tests.web.admin.asking import DLQ
@@ -25,7 +24,7 @@ from tests.web.problems import problem
 async def test_every_admin_route_is_walked(tmp_path: Path) -> None:
     settings = load({"store": f"sqlite:///{tmp_path}/redrive.db"}, environ={}, folder=tmp_path)
     async with Redrive(settings=settings) as app:
-        routes = make_api(app, None, Index(app.store)).routes
+        routes = make_api(app, None).routes
     found = {
         (method, route.path, route.unbound)
         for route in routes

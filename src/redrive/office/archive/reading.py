@@ -52,10 +52,12 @@ def check_archive(path: Path) -> Archive:
         return _check(path, lines)
 
 
-def read_archive(path: Path) -> Generator[DeadLetter, None, None]:
-    """The letters of an archive, after the whole file was checked."""
+def read_archive(path: Path, sha256: str | None = None) -> Generator[DeadLetter, None, None]:
+    """The letters of an archive, after the whole file was checked, and that it has the hash asked for."""
     with _opened(path) as lines:
-        _check(path, lines)
+        found = _check(path, lines).sha256
+        if sha256 not in (None, found):
+            raise ArchiveError(f"{path} is another archive than the one asked for; {_UNMOVED} from it")
         lines.seek(0)
         for number, text in _numbered(path, lines):
             line = _decode(path, number, text)
@@ -63,9 +65,9 @@ def read_archive(path: Path) -> Generator[DeadLetter, None, None]:
                 yield to_letter(line)
 
 
-async def archive_pages(path: Path) -> AsyncIterator[list[DeadLetter]]:
+async def archive_pages(path: Path, sha256: str | None = None) -> AsyncIterator[list[DeadLetter]]:
     """The letters of an archive in pages fit for one `bury`, after the whole file was checked."""
-    letters = read_archive(path)
+    letters = read_archive(path, sha256)
     try:
         while page := await asyncio.to_thread(_page, letters):
             yield page

@@ -26,10 +26,13 @@ class Restored:
     skipped: int
 
 
-async def restore(store: Store, path: Path) -> AsyncIterator[Restored]:
-    """Bury the letters of an archive, page by page; ArchiveError before the first when it is not whole."""
+async def restore(store: Store, path: Path, sha256: str | None = None) -> AsyncIterator[Restored]:
+    """Bury the letters of an archive, page by page; ArchiveError before the first when it is not whole.
+
+    With a hash, it must be the archive that had this one.
+    """
     spared: set[str] = set()
-    async for page in archive_pages(path):
+    async for page in archive_pages(path, sha256):
         await _spare(store, page, spared)
         ids = frozenset(await store.bury(page))
         yield Restored(ids, len(page) - len(ids))

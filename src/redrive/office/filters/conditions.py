@@ -1,8 +1,9 @@
 """From a Filter to an SQL condition on the index's relations, with every value bound (S10).
 
 The text is made of fixed pieces and the names of parameters, never of anything a person wrote. `narrow` reads
-`letters` alone; `deep` also reads `document`, the payload as text, and is dear. Known weakness: in contained
-text, letters outside ASCII match in the case given, in lower and in upper case, not in a mixture of both.
+`letters` alone; `deep` also reads `document`, the payload as text, and is dear. A masked filter also calls
+the function `redacted`. Known weakness: in contained text, letters outside ASCII match in the case given, in
+lower and in upper case, not in a mixture of both.
 """
 
 from __future__ import annotations
@@ -52,12 +53,14 @@ class Condition:
 
 def compile_filter(asked: Filter, *, now: int, scope: str | None = None) -> Condition:
     """The filter as a condition at the instant `now`; beyond the tenant of a scope nothing is seen (I13)."""
-    writing = _Writing(now)
+    writing = _Writing(now, asked.masked)
     narrow = [] if scope is None else [f"tenant = {writing.bind(scope)}"]
     deep: list[str] = []
     for term in asked.terms:
         condition = writing.term(term)
-        side = deep if isinstance(term, InPayload | Text) else narrow
+        side = (
+            deep if isinstance(term, InPayload) or (isinstance(term, Text) and not asked.masked) else narrow
+        )
         side.append(f"({condition}) is not true" if term.negated else f"({condition})")
     return Condition(
         " and ".join(narrow) or "true", " and ".join(deep) if deep else None, dict(writing.bindings)
@@ -67,8 +70,9 @@ def compile_filter(asked: Filter, *, now: int, scope: str | None = None) -> Cond
 class _Writing:
     """A condition being written, and the values bound so far."""
 
-    def __init__(self, now: int) -> None:
+    def __init__(self, now: int, masked: bool) -> None:
         self._now = now
+        self._masked = masked
         self.bindings: dict[str, Binding] = {}
 
     def bind(self, value: Binding) -> str:
@@ -85,7 +89,7 @@ class _Writing:
                 return f"{column} in ({self._list(term.values)})"
             case Reasoned():
                 words = f"reason in ({self._list([value.lower() for value in term.values])})"
-                return " or ".join((words, *(self._contains("failure", value) for value in term.values)))
+                return " or ".join((words, *(self._in_failure(value) for value in term.values)))
             case Counted():
                 return self._counted(term)
             case Aged():
@@ -96,7 +100,8 @@ class _Writing:
             case InPayload():
                 return self._in_payload(term)
             case Text():
-                return f"{self._contains('failure', term.text)} or {self._contains('document', term.text)}"
+                failed = self._in_failure(term.text)
+                return failed if self._masked else f"{failed} or {self._contains('document', term.text)}"
         assert_never(term)
 
     def _counted(self, term: Counted) -> str:
@@ -123,6 +128,11 @@ class _Writing:
         if not value.quoted and value.text in _WITHOUT_QUOTES:
             ways.append(f"{kind} = {text}")
         return " or ".join(ways)
+
+    def _in_failure(self, text: str) -> str:
+        """Masking is dear, so that only what would be found without is masked and looked at again."""
+        found = self._contains("failure", text)
+        return f"({found} and {self._contains('redacted(failure)', text)})" if self._masked else found
 
     def _contains(self, column: str, text: str) -> str:
         spellings = {text} if text.isascii() else {text, text.lower(), text.upper()}

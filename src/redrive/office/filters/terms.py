@@ -161,9 +161,14 @@ Term = Named | Reasoned | Counted | Aged | Dated | InPayload | Text
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Terms that must all hold; without any, every letter is meant."""
+    """Terms that must all hold; without any, every letter is meant.
+
+    `masked`: for someone who sees letters with masks. Failures are compared as they are shown then, and text
+    is not looked for in payloads. It belongs to who asks, and is not part of the text.
+    """
 
     terms: tuple[Term, ...] = ()
+    masked: bool = False
 
     def __str__(self) -> str:
         return " ".join(map(str, self.terms))

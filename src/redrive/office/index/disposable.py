@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
 
 from redrive.core.letters import ChangePage, DeadLetter
-from redrive.office.index.folders import make_file
+from redrive.office.index.folders import make_file, use_file
 from redrive.office.index.reading import PATIENCE_MS, read_only
 from redrive.office.statements import load_sql
 from redrive.office.wire import failed_attempts
@@ -42,6 +42,9 @@ class Disposable:
 
     def open(self) -> Filling:
         """Open it for writing; the tables are made where there are none."""
+        if self._path is not None:
+            with suppress(OSError):
+                use_file(self._path)
         db = self._connect()
         try:
             db.execute("pragma synchronous = off")

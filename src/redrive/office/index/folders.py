@@ -21,13 +21,18 @@ def make_file(folder: Path, name: str) -> Path | None:
         status = folder.stat()
         if status.st_uid != os.getuid() or status.st_mode & 0o022:
             return None
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+        use_file(path)
         path.chmod(0o600)
-        os.utime(path)
         _remove_unused(folder)
     except OSError:
         return None
     return path
+
+
+def use_file(path: Path) -> None:
+    """Say that the file is used, and make it anew where it is gone: never one that others can read."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+    os.utime(path)
 
 
 def _remove_unused(folder: Path) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -17,11 +18,13 @@ from urllib.parse import quote
 import apsw
 
 from redrive.core.errors import RedriveError, StoreError, StoreUnavailable
+from redrive.core.redaction import redact
 
 TIME_LIMIT_S = 30.0
 PATIENCE_MS = 5_000
 _STEPS = 20_000
 _MAPPED_BYTES = 256 * 1024 * 1024
+_REDACTED = 1_000
 
 T = TypeVar("T")
 
@@ -51,11 +54,12 @@ async def read(address: str, work: Callable[[apsw.Connection], T], limit_s: floa
 
 
 def connect(address: str) -> apsw.Connection:
-    """A connection that cannot write."""
+    """A connection that cannot write. It knows `redacted`, for those who see letters with masks."""
     connection = apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     connection.set_busy_timeout(PATIENCE_MS)
     connection.execute("pragma query_only = on")
     connection.execute(f"pragma mmap_size = {_MAPPED_BYTES}")
+    connection.create_scalar_function("redacted", lru_cache(_REDACTED)(_redacted), 1, deterministic=True)
     return connection
 
 
@@ -64,6 +68,10 @@ def translate(error: apsw.Error) -> StoreError:
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return StoreUnavailable("the index of dead letters is held by another program: try again")
     return StoreError(f"the index of dead letters cannot be read: SQLite says {error}")
+
+
+def _redacted(text: apsw.SQLiteValue) -> str | None:
+    return redact(text) if isinstance(text, str) else None
 
 
 def _read(address: str, work: Callable[[apsw.Connection], T], limit_s: float, left: threading.Event) -> T:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from socket import gethostname
 
-from redrive.core.errors import StoreError
+from redrive.core.errors import StoreError, StoreUnavailable
 from redrive.core.failure import clip
 from redrive.core.letters import OperationTally
 from redrive.core.ports import Store
@@ -47,16 +47,18 @@ class Conductor:
     async def conduct(self) -> float:
         """One step for each operation that lives; in how many seconds the next ones are due.
 
-        One whose record cannot be read is told by what is raised at the end, after the others had their step.
+        What is wrong with one alone is raised at the end, after the others had their step.
         """
-        pause_s, unreadable = IDLE_S, None
+        pause_s, problem = IDLE_S, None
         for operation_id in await ledger.live(self._store):
             try:
                 pause_s = min(pause_s, await self.advance(operation_id))
-            except ledger.Unreadable as error:
-                unreadable = error
-        if unreadable is not None:
-            raise unreadable
+            except StoreUnavailable:
+                raise
+            except (ledger.Unreadable, StoreError) as error:
+                problem = error
+        if problem is not None:
+            raise problem
         return pause_s
 
     async def advance(self, operation_id: str) -> float:

@@ -7,7 +7,7 @@ or in another process, carries it out. `wait` conducts meanwhile, so it works wh
 from __future__ import annotations
 
 import asyncio
-import secrets
+import builtins
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from socket import gethostname
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from redrive.core.ports import Store
@@ -23,11 +22,13 @@ from redrive.core.settings import OfficeSettings
 from redrive.office.audit import Actor, action, add_intent
 from redrive.office.filters import parse
 from redrive.office.index import Index
+from redrive.office.masking import Mask
 from redrive.office.operations import ledger
 from redrive.office.operations.conductor import Conductor
 from redrive.office.operations.editing import difference
 from redrive.office.operations.filing import check_file
 from redrive.office.operations.finding import Chooser, Policy
+from redrive.office.operations.listing import latest, new_id
 from redrive.office.operations.operation import (
     NoOperation,
     Operation,
@@ -39,6 +40,7 @@ from redrive.office.operations.progress import Snapshot, snapshot
 from redrive.office.operations.steps import go_on
 
 _SAMPLES = 5
+_LOOKED = 2_000
 _LONGEST_PAUSE_S = 0.5
 
 Changes = list[dict[str, Any]]
@@ -81,6 +83,7 @@ class Operations:
         self._store = store
         self._actor = actor
         self._settings = settings
+        self._mask = Mask.parse(settings.masked)
         self._scope = scope
         self._files = files
         self._chooser = Chooser(store, index, policy)
@@ -106,12 +109,17 @@ class Operations:
             self._settings.budget,
         )
 
-    async def start(self, order: Order, *, body: bytes | None = None) -> Operation:
-        """Write an order down; from now on it is carried out, whatever crashes. `body` is an edited one."""
+    async def start(
+        self, order: Order, *, body: bytes | None = None, operation_id: str | None = None
+    ) -> Operation:
+        """Write an order down; from now on it is carried out, whatever crashes. `body` is an edited one.
+
+        `operation_id` is one of `listing.new_id`: given again, it starts nothing that was started.
+        """
         order = self._checked(self._bounded(order), body)
         now = self._store.now()
-        operation_id = f"{now:012x}{secrets.token_hex(4)}"
-        subject = {"operation": operation_id, "order": msgspec.to_builtins(order)}
+        operation_id = operation_id or new_id(now)
+        subject: dict[str, Any] = {"operation": operation_id, "order": order.asked()}
         if body is not None:
             subject["changes"] = await self._changes(order, body)
         intent = await add_intent(self._store, operation_id, self._actor, order.kind.value, subject)
@@ -131,8 +139,23 @@ class Operations:
 
     async def list(self, *, limit: int = 100) -> list[Operation]:
         """Operations, the newest first."""
-        found = [one async for one in ledger.every(self._store) if self._sees(one)]
-        return found[::-1][:limit]
+        return (await self.page(limit=limit))[0]
+
+    async def page(
+        self, *, limit: int, before: str | None = None
+    ) -> tuple[builtins.list[Operation], str | None]:
+        """Operations, the newest first, and the id to go on before; None at the end.
+
+        A page may be short and not the last: it looks at so many that are not the actor's, and no more.
+        """
+        found: builtins.list[Operation] = []
+        looked = 0
+        async for one in latest(self._store, before):
+            if len(found) == limit or looked == _LOOKED:
+                return found, before
+            looked, before = looked + 1, one.id
+            found += [one] if self._sees(one) else []
+        return found, None
 
     async def show(self, operation_id: str) -> Snapshot:
         """An operation with its numbers; NoOperation when there is none."""
@@ -185,6 +208,7 @@ class Operations:
         progress: Callable[[Snapshot], None] = lambda _: None,
     ) -> Snapshot:
         """Conduct until it ends, halts or is paused; with `outcomes`, until each letter's end is known."""
+        await self._load(operation_id)
         async with self._conducting():
             while True:
                 pause_s = await self.conductor.advance(operation_id)
@@ -242,7 +266,7 @@ class Operations:
         (name,) = order.selection.ids
         account = await self._store.get(name)
         hidden = account is not None and order.selection.scope not in (None, account.message.tenant)
-        return [] if account is None or hidden else difference(account.message.body, body)
+        return [] if account is None or hidden else difference(account.message.body, body, self._mask)
 
     def _by(self, verb: str) -> str:
         return f"{verb} by {self._actor.name}"

@@ -12,22 +12,24 @@ from hashlib import sha256
 from typing import Any
 
 from redrive.core.failure import clip
-from redrive.core.redaction import mask
+from redrive.core.redaction import redact
+from redrive.office.masking import Mask
 
 _SHOWN = 50
 _LENGTH = 200
 _ABSENT = object()
 
 
-def difference(before: bytes, after: bytes) -> list[dict[str, Any]]:
+def difference(before: bytes, after: bytes, mask: Mask) -> list[dict[str, Any]]:
     """The changed fields by path, before and after, masked; the first fifty."""
     try:
         old, new = json.loads(before), json.loads(after)
     except (ValueError, RecursionError):
         return [{"path": "", "before": _bytes(before), "after": _bytes(after)}]
     changed = []
-    for path, was, becomes in _changes((), old, new):
-        changed.append({"path": ".".join(path), "before": _shown(path, was), "after": _shown(path, becomes)})
+    for path, *values in _changes((), old, new):
+        was, becomes = (_shown(path, value, mask) for value in values)
+        changed.append({"path": redact(".".join(path)), "before": was, "after": becomes})
         if len(changed) == _SHOWN:
             break
     return changed
@@ -41,12 +43,16 @@ def _changes(path: tuple[str, ...], old: Any, new: Any) -> Iterator[tuple[tuple[
         yield path, old, new
 
 
-def _shown(path: tuple[str, ...], value: Any) -> Any:
-    """The value as everyone may see it: what is secret by its name stays so here."""
+def _shown(path: tuple[str, ...], value: Any, mask: Mask) -> Any:
+    """The value as everyone may see it: what is secret by a name on the way to it stays so here."""
     if value is _ABSENT:
         return None
-    name = path[-1] if path else ""
-    masked = mask({name: value})[next(iter(mask({name: None})))]
+    for name in reversed(path):
+        value = {name: value}
+    masked = mask.payload(value)
+    for _ in path:
+        if isinstance(masked, Mapping):
+            (masked,) = masked.values()
     text = masked if isinstance(masked, str) else json.dumps(masked)
     return clip(text, _LENGTH)
 

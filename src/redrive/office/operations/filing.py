@@ -1,9 +1,10 @@
 """Operations on files of this machine: an export grows slice by slice, a restore buries page by page.
 
 Only a process on the machine where the file lies can go on with them. An export has its name once it is
-whole; until then its length is in the operation's record, and whatever a crash left beyond that is cut off. A
-restore checks the whole archive before the first letter moves, and burying a page again changes nothing.
-Known weakness: after a crash, the restored letters of one page may count as skipped.
+whole; until then its length is in the operation's record, and whatever a crash left beyond that is cut off: a
+file that is shorter was changed by another process, and the export fails. A restore checks the whole archive
+before the first letter moves, whoever goes on with it, and burying a page again changes nothing. Known
+weakness: after a crash, the restored letters of one page may count as skipped.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ class Filing:
     async def restore(self, operation: Operation) -> dict[str, Any]:
         """Bury one page of an archive; what then changes in the operation."""
         path = path_of(operation)
-        under_way = self._restores.setdefault(operation.id, _Restoring(restore(self._store, path)))
+        under_way = self._restores.setdefault(
+            operation.id, _Restoring(restore(self._store, path, operation.frozen.hash))
+        )
         while under_way.handled <= operation.position:
             page = await anext(under_way.pages, None)
             if page is None:
@@ -80,16 +83,17 @@ class Filing:
         """Give a whole export its name, or leave no trace of one that is not."""
         self._restores.pop(operation.id, None)
         if operation.order.writes:
-            await asyncio.to_thread(_name if whole else _drop, path_of(operation))
+            await asyncio.to_thread(_name if whole else _drop, operation)
 
     def _write(self, operation: Operation, letters: Sequence[DeadLetter]) -> int:
-        path, order = path_of(operation), operation.order
+        partial, order = _partial(operation), operation.order
         form = Export(Format(order.form), None if order.reveal else self._mask)
-        with saying(f"cannot write {path}", _ADVICE):
+        with saying(f"cannot write {path_of(operation)}", _ADVICE):
             if not operation.written:
-                partial_of(path).unlink(missing_ok=True)
-                create_private(partial_of(path)).close()
-            with partial_of(path).open("r+b") as file:
+                partial.unlink(missing_ok=True)
+                create_private(partial).close()
+            _check_length(operation)
+            with partial.open("r+b") as file:
                 file.truncate(operation.written)
                 file.seek(operation.written)
                 file.write(form.rows(letters) if operation.written else form.head() + form.rows(letters))
@@ -107,10 +111,15 @@ def check_file(order: Order) -> None:
     path = Path(order.file)
     if not path.is_absolute():
         raise OperationError(f"{path} is not absolute: another process may carry the operation on")
-    if order.writes and path.exists():
-        raise OperationError(f"{path} is there already: choose another name")
+    if order.writes:
+        _check_free(path)
     if order.writes and not path.parent.is_dir():
         raise OperationError(f"{path.parent} is no folder: make it, or choose another")
+
+
+def _check_free(path: Path) -> None:
+    if path.exists():
+        raise OperationError(f"{path} is there already: choose another name")
 
 
 def path_of(operation: Operation) -> Path:
@@ -120,15 +129,32 @@ def path_of(operation: Operation) -> Path:
     return Path(operation.order.file)
 
 
-def _name(path: Path) -> None:
-    partial = partial_of(path)
+def _partial(operation: Operation) -> Path:
+    """The file until it is whole, of this operation alone."""
+    path = path_of(operation)
+    return partial_of(path.with_name(f"{path.name}.{operation.id}"))
+
+
+def _check_length(operation: Operation) -> None:
+    if _partial(operation).stat().st_size < operation.written:
+        raise OperationError(f"{_partial(operation)} was changed by another process: start the export again")
+
+
+def _name(operation: Operation) -> None:
+    """Give the file its name; once it has it, there is nothing to do."""
+    path, partial = path_of(operation), _partial(operation)
     with saying(f"cannot write {path}", _ADVICE):
-        if not partial.exists() and not path.exists():
+        if not operation.written and not partial.exists() and not path.exists():
             create_private(partial).close()
         if partial.exists():
+            _check_length(operation)
+            _check_free(path)
+            os.truncate(partial, operation.written)
             partial.rename(path)
+        elif not path.exists():
+            raise OperationError(f"{partial} is gone: start the export again")
         sync_folder(path.parent)
 
 
-def _drop(path: Path) -> None:
-    partial_of(path).unlink(missing_ok=True)
+def _drop(operation: Operation) -> None:
+    _partial(operation).unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from redrive.core.ports import Store
 from redrive.core.retry import RetryPolicy
 from redrive.office.filters import parse
 from redrive.office.index import Found, Index
-from redrive.office.operations.ledger import Letter
+from redrive.office.operations.ledger import Chunk
 from redrive.office.operations.operation import CHUNK, Selection
 
 Policy = Callable[[str], RetryPolicy]
@@ -36,8 +36,9 @@ class Chosen:
     missing: int = 0
 
     @property
-    def letters(self) -> list[Letter]:
-        return [(one.queue, LetterKey(one.id, one.generation)) for one in self.taken]
+    def chunk(self) -> Chunk:
+        letters = [(one.queue, LetterKey(one.id, one.generation)) for one in self.taken]
+        return Chunk(letters, self.cursor, self.expired, self.gone, self.missing)
 
 
 class Chooser:

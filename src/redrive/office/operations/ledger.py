@@ -1,8 +1,8 @@
 """Where operations are kept: their record, their frozen list in chunks, and which live.
 
 Every change of an operation is compare-and-set on one record. A chunk is written before the record counts it,
-so a crash leaves at most a chunk that is written again. Known weakness: ended operations and their lists stay
-until `forget` takes them.
+and once: whoever comes second, after a crash or beside a process that was too slow, takes it as it is. Known
+weakness: ended operations and their lists stay until `forget` takes them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -17,8 +18,9 @@ import msgspec
 
 from redrive.core.errors import RedriveError, VersionConflict
 from redrive.core.letters import LetterKey
-from redrive.core.ports import PAGE, Record, Store
+from redrive.core.ports import Record, Store
 from redrive.office.operations.operation import NoOperation, Operation, OperationError, read_operation
+from redrive.office.records import every_record
 
 OPERATION_RECORDS = "operation"
 LETTER_RECORDS = "operation_letters"
@@ -27,6 +29,17 @@ LIVE_RECORDS = "operation_live"
 
 Letter = tuple[str, LetterKey]
 """The queue of a letter, and the one death of it that is meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A part of a frozen list: its letters, how many were left out and why, and where freezing goes on."""
+
+    letters: Sequence[Letter]
+    cursor: str | None
+    expired: int = 0
+    gone: int = 0
+    missing: int = 0
 
 
 class Unreadable(OperationError):
@@ -76,17 +89,24 @@ def _read(record: Record) -> Operation:
 
 
 async def every(store: Store) -> AsyncIterator[Operation]:
-    """All operations, the oldest first."""
-    after = None
-    while page := await store.list_records(OPERATION_RECORDS, after=after, limit=PAGE):
-        for record in page:
-            yield _read(record)
-        after = page[-1].id
+    """All operations that can be read, the oldest first."""
+    async for record in every_record(store, OPERATION_RECORDS):
+        operation = readable(record)
+        if operation is not None:
+            yield operation
+
+
+def readable(record: Record) -> Operation | None:
+    """The operation of a record; None of one that cannot be read: conducting it tells so."""
+    try:
+        return _read(record)
+    except Unreadable:
+        return None
 
 
 async def live(store: Store) -> list[str]:
     """The ids of operations that have not ended, or whose end is not told yet."""
-    return [record.id for record in await store.list_records(LIVE_RECORDS)]
+    return [record.id async for record in every_record(store, LIVE_RECORDS)]
 
 
 async def retire(store: Store, operation_id: str) -> None:
@@ -102,19 +122,32 @@ async def forget(store: Store, operation: Operation) -> None:
     await store.delete_record(OPERATION_RECORDS, operation.id, expected=None)
 
 
-async def write_chunk(store: Store, operation_id: str, number: int, letters: Sequence[Letter]) -> None:
-    """Keep the letters of one chunk; writing it again replaces it."""
-    await store.put_record(
-        LETTER_RECORDS, _chunk_id(operation_id, number), {"letters": _plain(letters)}, expected=None
-    )
+async def keep_chunk(store: Store, operation_id: str, number: int, chunk: Chunk) -> Chunk:
+    """Keep a chunk; the one that stands there, when it was kept before."""
+    document = {**asdict(chunk), "letters": _plain(chunk.letters)}
+    try:
+        await store.put_record(LETTER_RECORDS, _chunk_id(operation_id, number), document, expected=0)
+    except VersionConflict:
+        kept = await _read_chunk(store, operation_id, number)
+        if kept is None:
+            raise OperationError(f"operation {operation_id} was forgotten while it froze") from None
+        return kept
+    return chunk
 
 
-async def read_chunk(store: Store, operation_id: str, number: int) -> list[Letter]:
-    """The letters of one chunk; an empty list when there is none."""
+async def read_chunk(store: Store, operation_id: str, number: int) -> Sequence[Letter]:
+    """The letters of one chunk; none when there is none."""
+    chunk = await _read_chunk(store, operation_id, number)
+    return () if chunk is None else chunk.letters
+
+
+async def _read_chunk(store: Store, operation_id: str, number: int) -> Chunk | None:
     record = await store.get_record(LETTER_RECORDS, _chunk_id(operation_id, number))
     if record is None:
-        return []
-    return [(queue, LetterKey(name, generation)) for queue, name, generation in record.document["letters"]]
+        return None
+    fields = dict(record.document)
+    letters = [(queue, LetterKey(name, generation)) for queue, name, generation in fields.pop("letters")]
+    return Chunk(letters, **fields)
 
 
 async def write_body(store: Store, operation_id: str, body: bytes) -> None:

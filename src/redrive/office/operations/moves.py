@@ -2,7 +2,8 @@
 
 Each move names one death of a letter, so a slice that is moved again after a crash moves nothing twice (P28).
 A new message is appended before its letter is removed (P27), with a short delay: whoever loses the letter to
-another operation meanwhile cancels the new message before it runs.
+another operation meanwhile cancels the new message before it runs. Two processes may move one slice at once,
+when the first was slower than its lease: a letter that its own operation replaced is not lost.
 Known weakness: a process that dies within that delay, while another operation takes the same letter, leaves
 both; and a letter that shares its parent's body cannot go to another queue: it is skipped.
 """
@@ -64,14 +65,21 @@ async def _replace(
     target = operation.order.to_queue or queue
     accounts = {one.message.id: one for one in await store.accounts(queue, [key.id for key in keys])}
     dead = [key for key in keys if _may_go(accounts.get(key.id), key, target)]
-    made = {key.id: new_id(operation, key) for key in keys}
     for batch in _batches([_entry(store, operation, accounts[key.id], target, body) for key in dead]):
         await store.append([[entry] for entry in batch])
     removed = await store.remove(queue, dead, Move.REPLACE, actor=operation.actor, operation=operation.id)
-    await store.run_now(target, [made[one] for one in removed])
-    lost = [made[key.id] for key in keys if key.id not in removed and not _replaced(accounts.get(key.id))]
-    if lost:
-        await store.cancel(target, lost, actor=operation.actor)
+    await store.run_now(target, [new_id(operation, key) for key in keys if key.id in removed])
+    await _take_back(store, operation, queue, [key for key in keys if key.id not in removed])
+
+
+async def _take_back(store: Store, operation: Operation, queue: str, keys: Sequence[LetterKey]) -> None:
+    """Cancel the new messages of letters that went another way."""
+    if not keys:
+        return
+    accounts = await store.accounts(queue, [key.id for key in keys])
+    replaced = {one.message.id for one in accounts if _is_replaced_by(operation, one)}
+    lost = [new_id(operation, key) for key in keys if key.id not in replaced]
+    await store.cancel(operation.order.to_queue or queue, lost, actor=operation.actor)
 
 
 def _may_go(account: Account | None, key: LetterKey, target: str) -> bool:
@@ -81,8 +89,9 @@ def _may_go(account: Account | None, key: LetterKey, target: str) -> bool:
     return account.progress.generation == key.generation and not away
 
 
-def _replaced(account: Account | None) -> bool:
-    return account is not None and account.removal is not None and account.removal.move is Move.REPLACE
+def _is_replaced_by(operation: Operation, account: Account) -> bool:
+    removal = account.removal
+    return removal is not None and removal.move is Move.REPLACE and account.progress.operation == operation.id
 
 
 def _entry(store: Store, operation: Operation, account: Account, target: str, body: bytes | None) -> Entry:

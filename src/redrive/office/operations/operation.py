@@ -137,6 +137,13 @@ class Order(_Document, frozen=True):
         few = replace(self.selection, ids=self.selection.ids[:SHOWN_IDS])
         return replace(self, selection=few)
 
+    def asked(self) -> dict[str, Any]:
+        """As the audit keeps it: what was asked for, and of very many ids the first; all are in the list."""
+        few = replace(self.selection, ids=self.selection.ids[:CHUNK])
+        cut = {"named": len(self.selection.ids)} if len(self.selection.ids) > CHUNK else {}
+        rest = _chosen(replace(self, selection=Selection()), Order(self.kind))
+        return {"kind": self.kind.value, **_chosen(few, Selection()), **cut, **rest}
+
     @property
     def replaces(self) -> bool:
         """Whether a new message takes each letter's place."""
@@ -155,6 +162,13 @@ class Order(_Document, frozen=True):
     @property
     def pace(self) -> Rate | None:
         return None if self.rate is None else Rate.parse(self.rate)
+
+
+def _chosen(given: _Document, usual: _Document) -> dict[str, Any]:
+    """The fields that are not as usual."""
+    usually = msgspec.to_builtins(usual)
+    fields: dict[str, Any] = msgspec.to_builtins(given)
+    return {name: value for name, value in fields.items() if value != usually[name]}
 
 
 class Frozen(_Document, frozen=True):

@@ -1,12 +1,13 @@
 """The steps of an operation, each small and safe to repeat: freeze a page, move a slice, tell the end.
 
 A step reads the operation, does one thing to the store, and writes how far it came, compare-and-set. A crash
-between the two repeats the step: chunks are written again, letters are moved by their generation, rows of the
-audit once. What people changed meanwhile (pause, cancel) stays as they changed it.
+between the two repeats the step: chunks and rows of the audit are written once, letters are moved by their
+generation. What people changed meanwhile (pause, cancel) stays as they changed it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -19,8 +20,8 @@ from redrive.office.audit import add_later
 from redrive.office.masking import Mask
 from redrive.office.operations import ledger
 from redrive.office.operations.filing import Filing
-from redrive.office.operations.finding import Chooser, Chosen
-from redrive.office.operations.ledger import Letter
+from redrive.office.operations.finding import Chooser
+from redrive.office.operations.ledger import Chunk, Letter
 from redrive.office.operations.moves import move, tally_replaced
 from redrive.office.operations.operation import Counted, Frozen, Kind, Operation, OperationState
 from redrive.office.operations.rules import Go, Halt, Wait, judge, pace
@@ -44,7 +45,7 @@ class Steps:
         self._chooser = chooser
         self._budget = settings.budget
         self._filing = Filing(store, Mask.parse(settings.masked))
-        self._chunk: tuple[str, int, list[Letter]] = ("", 0, [])
+        self._chunk: tuple[str, int, Sequence[Letter]] = ("", 0, ())
 
     async def next(self, operation: Operation) -> Step:
         """Do the next step."""
@@ -64,13 +65,14 @@ class Steps:
         page = await self._chooser.page(
             order.selection, operation.created_at, frozen.cursor, frozen.total, expired=order.expired
         )
-        grown = _grow(frozen, page)
+        chunk = page.chunk
+        if chunk.letters:
+            chunk = await ledger.keep_chunk(self._store, operation.id, frozen.chunks, chunk)
+        grown = _grow(frozen, chunk)
         if grown.total > self._budget:
             why = f"more than its budget of {self._budget:,} letters; nothing was moved: narrow the filter"
             return await self.end(operation, OperationState.FAILED, why)
-        if page.taken:
-            await ledger.write_chunk(self._store, operation.id, frozen.chunks, page.letters)
-        if page.cursor is None:
+        if chunk.cursor is None:
             return await self._frozen(operation, grown)
         return Step(await self._change(operation, frozen=grown))
 
@@ -178,7 +180,7 @@ class Steps:
         """Write what a step did. What people did to the state meanwhile wins over what the step made it."""
 
         def make(current: Operation) -> Operation:
-            if (current.position, current.frozen.chunks) != (before.position, before.frozen.chunks):
+            if (current.position, current.frozen) != (before.position, before.frozen):
                 return current
             if current.state is before.state:
                 return replace(current, **changes)
@@ -189,12 +191,12 @@ class Steps:
 
         return await ledger.change(self._store, before.id, make)
 
-    async def _letters(self, operation_id: str, number: int) -> list[Letter]:
+    async def _letters(self, operation_id: str, number: int) -> Sequence[Letter]:
         if self._chunk[:2] != (operation_id, number):
             self._chunk = (operation_id, number, await ledger.read_chunk(self._store, operation_id, number))
         return self._chunk[2]
 
-    async def _act(self, operation: Operation, letters: list[Letter]) -> dict[str, Any]:
+    async def _act(self, operation: Operation, letters: Sequence[Letter]) -> dict[str, Any]:
         """Do with letters what was asked for; what that changes in the operation besides its position."""
         if operation.order.kind is Kind.EXPORT:
             return await self._filing.export(operation, letters)
@@ -207,16 +209,16 @@ class Steps:
 _PEOPLES = frozenset(("state", "why", "was", "ended_at"))
 
 
-def _grow(frozen: Frozen, page: Chosen) -> Frozen:
-    letters = page.letters
+def _grow(frozen: Frozen, chunk: Chunk) -> Frozen:
+    letters = chunk.letters
     return Frozen(
         total=frozen.total + len(letters),
         chunks=frozen.chunks + bool(letters),
         hash=ledger.chained_hash(frozen.hash, letters) if letters else frozen.hash,
-        cursor=page.cursor,
-        expired=frozen.expired + page.expired,
-        gone=frozen.gone + page.gone,
-        missing=frozen.missing + page.missing,
+        cursor=chunk.cursor,
+        expired=frozen.expired + chunk.expired,
+        gone=frozen.gone + chunk.gone,
+        missing=frozen.missing + chunk.missing,
     )
 
 

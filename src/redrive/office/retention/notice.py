@@ -7,10 +7,12 @@ show what was decided and count nothing themselves.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from shlex import quote
 from typing import Any
 
 from redrive.core.errors import VersionConflict
-from redrive.core.ports import PAGE, Record, Store
+from redrive.core.ports import Record, Store
+from redrive.office.records import every_record
 from redrive.office.wire import instant
 
 RETENTION_RECORDS = "retention"
@@ -78,19 +80,14 @@ def sentences(notice: Notice) -> list[str]:
     if notice.left and notice.left_at is not None:
         said.append(
             f"{_letters(notice.left)} of {notice.queue} left on {_moment(notice.left_at)}: "
-            f"redrive dlq restore {notice.left_to}"
+            f"redrive dlq restore {quote(notice.left_to or 'FILE')}"
         )
     return said
 
 
 async def notices(store: Store) -> list[Notice]:
     """What is announced, of every queue."""
-    found: list[Notice] = []
-    after = None
-    while page := await store.list_records(RETENTION_RECORDS, after=after, limit=PAGE):
-        found += map(_notice, page)
-        after = page[-1].id
-    return found
+    return [_notice(record) async for record in every_record(store, RETENTION_RECORDS)]
 
 
 async def read_notice(store: Store, queue: str) -> tuple[Notice | None, int]:

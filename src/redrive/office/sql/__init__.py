@@ -34,7 +34,10 @@ class Sql:
         self._scope = scope
 
     async def run(self, text: str, *, limits: SqlLimits | None = None, mask: Mask | None = None) -> SqlAnswer:
-        """The answer to one SELECT, or SqlError with the place. `mask` is applied to each `originalData`."""
+        """The answer to one SELECT, or SqlError with the place.
+
+        `mask` is applied to each `originalData`; with one, the texts of failures are redacted too.
+        """
         subject = {"text": clip(text, _AUDITED), "tenant": self._scope}
         async with action(self._store, self._actor, "sql", subject) as current:
             left = threading.Event()

@@ -1,17 +1,20 @@
 """The copy of dead letters that SQL is asked of, made inside SQLite from the index.
 
 Newest letters first, as many as the limits let; what was left out is counted. Payloads are copied only for
-a statement that reads them, and a very large one is replaced by its size.
+a statement that reads them, and a very large one is replaced by its size. With a mask, the texts of failures
+are redacted too: what is asked of the copy cannot find what the copy does not have.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
+from functools import lru_cache
 
 import apsw
 
+from redrive.core.redaction import redact
 from redrive.office.statements import load_sql
 from redrive.office.wire import RETENTION_MS, payload
 
@@ -19,6 +22,8 @@ LARGEST_PAYLOAD = 256 * 1024
 _SQL = load_sql("copy")
 _TIMES = frozenset(("lastFailureTimestamp", "enqueuedAt", "movedToDLQAt"))
 _PAYLOAD = "originalData"
+_FAILURE = "lastFailureReason"
+_FAILURES = 1_000
 
 Mask = Callable[[str], str]
 
@@ -53,12 +58,19 @@ def fill_table(
         return original_data(values[0], mask)
 
     db.create_scalar_function("original_data", masked, 1)
+    db.create_scalar_function("redacted", lru_cache(_FAILURES)(redact), 1)
     db.execute(_SQL["attach"], (address,))
     try:
-        return _fill(db, columns, scope, letters, payload_bytes)
+        wanted = {
+            "payloads": _PAYLOAD in columns,
+            "times": not _TIMES.isdisjoint(columns),
+            "redact": mask is not None and _FAILURE in columns,
+        }
+        return _fill(db, wanted, scope, letters, payload_bytes)
     finally:
         db.execute(_SQL["detach"])
-        db.create_scalar_function("original_data", None, 1)
+        for name in ("original_data", "redacted"):
+            db.create_scalar_function(name, None, 1)
 
 
 def original_data(stored: object, mask: Mask | None) -> str:
@@ -75,13 +87,12 @@ def original_data(stored: object, mask: Mask | None) -> str:
 
 
 def _fill(
-    db: apsw.Connection, columns: Set[str], scope: str | None, letters: int, payload_bytes: int
+    db: apsw.Connection, wanted: Mapping[str, bool], scope: str | None, letters: int, payload_bytes: int
 ) -> Copied:
     of = int(db.execute(_SQL["total"], {"scope": scope}).get)
     asked = {"scope": scope, "size": letters}
-    if _PAYLOAD in columns:
+    if wanted["payloads"]:
         bounds = {"bytes": payload_bytes, "largest": LARGEST_PAYLOAD}
         asked["size"] = int(db.execute(_SQL["fitting"], {**asked, **bounds}).get)
-    wanted = {"payloads": _PAYLOAD in columns, "times": not _TIMES.isdisjoint(columns)}
     db.execute(_SQL["fill"], {**asked, **wanted, "ttl": RETENTION_MS})
     return Copied(db.changes(), of)

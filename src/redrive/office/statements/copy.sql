@@ -36,7 +36,7 @@ where taken <= :bytes
 insert into dlq
 select id, id, tenant, queue, reason, kind, fingerprint,
   iif(:payloads, (select original_data(b.body) from source.letter_bodies b where b.id = newest.id), null), attempts,
-  failure, code, died, iif(:times, strftime('%Y-%m-%dT%H:%M:%fZ', enqueued_at / 1000.0, 'unixepoch'), null), died, :ttl, redriven,
+  iif(:redact, redacted(failure), failure), code, died, iif(:times, strftime('%Y-%m-%dT%H:%M:%fZ', enqueued_at / 1000.0, 'unixepoch'), null), died, :ttl, redriven,
   generation
 from (
   select *, iif(:times, strftime('%Y-%m-%dT%H:%M:%fZ', died_at / 1000.0, 'unixepoch'), null) as died

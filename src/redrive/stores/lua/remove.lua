@@ -14,7 +14,7 @@ local actor, operation, move = ARGV[2], ARGV[3], ARGV[4]
 local function remove(item)
   leave_dead(item)
   mark_removed(item, move, actor)
-  if operation ~= '' then item.operation = operation end
+  item.operation = operation ~= '' and operation or item.operation
   if move == 'archive' then
     forget_history(item.id)
     finish(item, false)

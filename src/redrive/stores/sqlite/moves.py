@@ -57,7 +57,8 @@ def remove(
     book = _book(step, queue)
     if book is None:
         return set()
-    bindings = [(each.id, each.generation, book.queue.queue, move, actor, step.now) for each in letters]
+    what = (book.queue.queue, move, actor, step.now, operation)
+    bindings = [(each.id, each.generation, *what) for each in letters]
     rows: list[Any] = step.db.executemany(SQL["remove"], bindings).fetchall()
     for row in rows:
         book.lane(row[2]).dead -= 1

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from redrive.core.lanes import Lane, LaneChange
 from redrive.core.limits import Rate
+from redrive.core.redaction import redact
 from redrive.office.queues import Queues
 from redrive.office.retention.notice import Notice, notices
 from redrive.office.tenants import MOST_WEIGHT, Tenants
@@ -162,12 +163,10 @@ class Control:
         if tenant is not None:
             lane = await self._store.lane(queue, tenant)
             own = [] if lane is None else [lane]
-            return respond(
-                200, {"queue": queue, "tenants": [lane_document(one) for one in own], "cursor": None}
-            )
+            return respond(200, {"queue": queue, "tenants": [_lane(one) for one in own], "cursor": None})
         lanes = await self._store.lanes(queue, after=query.cursor, limit=query.limit)
         cursor = lanes[-1].tenant if len(lanes) == query.limit else None
-        document = {"queue": queue, "tenants": [lane_document(lane) for lane in lanes], "cursor": cursor}
+        document = {"queue": queue, "tenants": [_lane(lane) for lane in lanes], "cursor": cursor}
         return respond(200, document)
 
     async def pause_queue(self, call: Call) -> Response:
@@ -225,7 +224,13 @@ def _lanes(call: Call, lanes: list[Lane]) -> Response:
     if not lanes:
         raise _no_tenant()
     tenant = call.request.path_params["tenant"]
-    return respond(200, {"companyId": tenant, "queues": [lane_document(lane) for lane in lanes]})
+    return respond(200, {"companyId": tenant, "queues": [_lane(lane) for lane in lanes]})
+
+
+def _lane(lane: Lane) -> dict[str, Any]:
+    """A lane; why it is held is another server's words, which may hold a secret."""
+    held = lane.held_reason
+    return lane_document(lane) | {"heldReason": None if held is None else redact(held)}
 
 
 def _change(body: TenantChange) -> LaneChange:

@@ -22,6 +22,9 @@ OPERATE: Final = frozenset({Permission.OPERATE})
 ADMINISTER: Final = frozenset({Permission.ADMINISTER})
 
 NAME: Final[Described] = {"type": "string", "minLength": 1}
+_REPEATABLE: Final = description.repeatable(
+    "A repeat of the same request under the same key, within 24 hours, is answered with the first operation."
+)
 _WITH_BODY = (problem_types.BAD_JSON, problem_types.TOO_LARGE, problem_types.NOT_JSON)
 
 
@@ -60,8 +63,9 @@ class Route:
         )
 
     def _described(self) -> Described:
+        headers = [*self.parameters, *([_REPEATABLE] if self.started else [])]
         described: Described = {
-            "parameters": [*self._path_parameters(), *parameters(self.query), *self.parameters],
+            "parameters": [*self._path_parameters(), *parameters(self.query), *headers],
             "responses": self._answers() | description.problems(self._problems()),
             "security": [{"key": []}],
         }
@@ -89,7 +93,8 @@ class Route:
             answers["200"] = description.document(self.dry_run)
         done = description.document(self.document)
         if self.started:
-            done["headers"] = {"Location": description.header("Where its progress can be asked.")}
+            where = {"Location": description.header("Where its progress can be asked.")}
+            done["headers"] = where | description.replayed()
         if self.tagged:
             done["headers"] = {"ETag": description.header("Its version, for `If-Match`.")}
         answers["202" if self.started else "200"] = done

@@ -20,7 +20,7 @@ from redrive.web.admin.description import OPERATE, Route, if_match
 from redrive.web.admin.letters import account_of
 from redrive.web.admin.office import Office
 from redrive.web.admin.operations import target
-from redrive.web.admin.starting import start
+from redrive.web.admin.starting import repeated, start
 from redrive.web.admin.tags import demand
 from redrive.web.documents import check_payload, decode
 from redrive.web.limits import read_json
@@ -65,12 +65,16 @@ class Editing:
         asked(call, NoQuery)
         if not self._office.settings.edit:
             raise Refused(FORBIDDEN, "editing letters is off: set office.edit to true to allow it")
+        raw = await read_json(call.request, self._office.body_bytes + _AROUND)
+        again = await repeated(self._office, call, raw)
+        if again is not None:
+            return again
         account = await account_of(self._office, call)
         if account.state is not State.DEAD:
             raise Refused(NOT_FOUND, f"this message is {account.state}, not a dead letter")
         generation = account.progress.generation
         demand(call, generation, required=True)
-        body = decode(_BODY, await read_json(call.request, self._office.body_bytes + _AROUND))
+        body = decode(_BODY, raw)
         payload = self._checked(bytes(body.payload), account.message.body)
         order = Order(
             Kind.REDRIVE,
@@ -79,7 +83,7 @@ class Editing:
             edited=True,
             to_queue=None if body.to_queue is None else await target(self._office, call, body.to_queue),
         )
-        return await start(self._office, call, order, body=payload)
+        return await start(self._office, call, order, raw, body=payload)
 
     def _checked(self, payload: bytes, before: bytes) -> bytes:
         if len(payload) > self._office.body_bytes:

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from redrive.core.ports import PAGE
 from redrive.office.audit import action
 from redrive.office.export import Export, Format
-from redrive.office.filters import Filter, parse
+from redrive.office.filters import Filter
 from redrive.office.index import Found
 from redrive.web.access import Call, Operation
 from redrive.web.admin.asking import FilterText, Query, Reveal, asked
@@ -89,7 +89,7 @@ class Exports:
         query = asked(call, ExportLetters)
         if query.reveal == "true":
             check_reveal(call)
-        wanted, form = parse(query.filter), Format(query.format)
+        wanted, form = self._office.filter(call, query.filter), Format(query.format)
         await self._office.index.catch_up()
         chunks = self._chunks(call, query, wanted, form)
         return Download(call, chunks, f"dead-letters.{form}", _MEDIA[form])

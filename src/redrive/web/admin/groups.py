@@ -13,7 +13,8 @@ from typing import Annotated, Final, Literal
 import msgspec
 from starlette.responses import Response
 
-from redrive.office.filters import Filter, parse
+from redrive.office.filters import Filter
+from redrive.office.filters.guessing import unsearched
 from redrive.office.filters.terms import Named, NameField
 from redrive.office.groups import Group, GroupBy, Said
 from redrive.office.groups.documents import group_document, said_document
@@ -137,10 +138,14 @@ class Groups:
 
     async def every(self, call: Call) -> Response:
         query = asked(call, ListGroups)
-        groups = self._office.groups(call)
-        found = await groups.list(GroupBy(query.by), parse(query.filter), limit=query.limit)
-        behind = self._office.index.freshness.behind
-        return respond(200, {"groups": [group_document(one) for one in found], "behind": behind})
+        wanted = self._office.filter(call, query.filter)
+        found = await self._office.groups(call).list(GroupBy(query.by), wanted, limit=query.limit)
+        document = {
+            "groups": [group_document(one) for one in found],
+            "behind": self._office.index.freshness.behind,
+            "notice": unsearched(wanted),
+        }
+        return respond(200, document)
 
     async def show(self, call: Call) -> Response:
         query = asked(call, OneGroup)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -9,7 +10,8 @@ from starlette.responses import Response
 
 from redrive.core.letters import Account, as_letter
 from redrive.core.lifecycle import State
-from redrive.office.filters import parse
+from redrive.core.redaction import redact
+from redrive.office.filters.guessing import unsearched
 from redrive.office.index import FoundPage, Order
 from redrive.office.why import why
 from redrive.office.wire import account_document, letter_document
@@ -84,17 +86,22 @@ class Letters:
         reveal = query.reveal == "true"
         if reveal:
             check_reveal(call)
+        wanted = self._office.filter(call, query.filter)
         page = await self._office.index.find(
-            parse(query.filter),
+            wanted,
             scope=call.credential.tenant,
             after=query.cursor,
             limit=query.limit,
             order=Order(query.order),
         )
         letters = await self._office.shown(call, page.letters, reveal=reveal)
-        return respond(
-            200, {"letters": letters, **place(page), "behind": self._office.index.freshness.behind}
-        )
+        document = {
+            "letters": letters,
+            **place(page),
+            "behind": self._office.index.freshness.behind,
+            "notice": unsearched(wanted),
+        }
+        return respond(200, document)
 
     async def show(self, call: Call) -> Response:
         query = asked(call, ShowOne)
@@ -102,21 +109,23 @@ class Letters:
         if account.state is not State.DEAD:
             detail = f"this message is {account.state}, not a dead letter: GET /admin/dlq/messages/ shows it"
             raise Refused(NOT_FOUND, detail)
-        document = await self._shown(call, letter_document(as_letter(account)), query)
-        headers = {"ETag": tag(account.progress.generation)}
-        return respond(200, document | {"why": await why(self._office.store, account)}, headers)
+        document = await self._shown(call, account, letter_document(as_letter(account)), query)
+        return respond(200, document, {"ETag": tag(account.progress.generation)})
 
     async def message(self, call: Call) -> Response:
         query = asked(call, ShowOne)
         account = await account_of(self._office, call)
-        document = await self._shown(call, account_document(account), query)
-        return respond(200, document | {"why": await why(self._office.store, account)})
+        return respond(200, await self._shown(call, account, account_document(account), query))
 
-    async def _shown(self, call: Call, document: dict[str, Any], query: ShowOne) -> dict[str, Any]:
+    async def _shown(
+        self, call: Call, account: Account, document: dict[str, Any], query: ShowOne
+    ) -> dict[str, Any]:
         reveal = query.reveal == "true"
         if reveal:
-            await self._office.may_reveal(call, [document["jobId"]])
-        return self._office.fit(document, reveal=reveal)
+            await self._office.may_reveal(call, [account.message.id])
+        text = await why(self._office.store, account)
+        fit = await asyncio.to_thread(self._office.fit, document, reveal=reveal)
+        return fit | {"why": text if reveal else redact(text)}
 
 
 async def account_of(office: Office, call: Call) -> Account:

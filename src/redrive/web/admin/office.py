@@ -19,6 +19,8 @@ from redrive.core.ports import Store
 from redrive.core.settings import OfficeSettings
 from redrive.office.access import Permission
 from redrive.office.audit import Actor
+from redrive.office.filters import Filter, parse
+from redrive.office.filters.guessing import masked_filter
 from redrive.office.groups import Groups
 from redrive.office.index import Found, Index
 from redrive.office.masking import Mask, record_reveal
@@ -47,10 +49,10 @@ class Office:
     mask: Mask
 
     @classmethod
-    def of(cls, app: Redrive, index: Index) -> Office:
+    def of(cls, app: Redrive) -> Office:
         office = app.settings.office
         body_bytes = app.settings.submit.body_bytes
-        return cls(app.store, index, app.policy, office, body_bytes, Mask.parse(office.masked))
+        return cls(app.store, app.index, app.policy, office, body_bytes, Mask.parse(office.masked))
 
     def operations(self, call: Call) -> Operations:
         """The verbs on operations, within the caller's tenant."""
@@ -86,6 +88,11 @@ class Office:
     async def _knows(self, call: Call, queue: str) -> bool:
         tenant = call.credential.tenant
         return tenant is None or await self.store.lane(queue, tenant) is not None
+
+    def filter(self, call: Call, text: str) -> Filter:
+        """What the text means for this caller: without the permission to reveal, nothing that is masked."""
+        asked = parse(text)
+        return asked if call.credential.may(Permission.REVEAL) else masked_filter(asked, self.mask)
 
     async def may_reveal(self, call: Call, ids: Iterable[str]) -> None:
         """Refused without the permission; otherwise the audit says who sees these letters."""

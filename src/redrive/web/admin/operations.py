@@ -131,18 +131,16 @@ class Operations:
 
     async def start(self, call: Call) -> Response:
         query = asked(call, StartQuery)
-        body = decode(_BODY, await read_json(call.request, BODY_BYTES))
-        order = await self._order(call, body)
-        return await start(self._office, call, order, dry_run=query.dry_run == "true")
+        raw = await read_json(call.request, BODY_BYTES)
+        order = await self._order(call, decode(_BODY, raw))
+        return await start(self._office, call, order, raw, dry_run=query.dry_run == "true")
 
     async def every(self, call: Call) -> Response:
         query = asked(call, ListOperations)
         desk = self._office.operations(call)
-        before = query.cursor
-        found = [one.id for one in await desk.list(limit=_ALL) if before is None or one.id < before]
-        page = found[: query.limit]
-        shown = [operation_document(await desk.show(one)) for one in page]
-        return respond(200, {"operations": shown, "cursor": page[-1] if len(found) > len(page) else None})
+        page, cursor = await desk.page(limit=query.limit, before=query.cursor)
+        shown = [operation_document(await desk.show(one.id)) for one in page]
+        return respond(200, {"operations": shown, "cursor": cursor})
 
     async def show(self, call: Call) -> Response:
         asked(call, NoQuery)
@@ -177,6 +175,7 @@ class Operations:
         if (body.ids is None) == (body.filter is None):
             error = FieldError("filter", 'give ids, or a filter: "" means all letters')
             raise Refused(INVALID, "it is not said which letters are meant: see errors", [error])
+        self._office.filter(call, body.filter or "")
         return Order(
             Kind(body.kind),
             Selection(ids=tuple(body.ids or ()), filter=body.filter or "", limit=body.limit),

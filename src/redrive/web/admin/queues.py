@@ -117,10 +117,11 @@ class Queues:
     async def redrive(self, call: Call) -> Response:
         query = asked(call, StartQuery)
         queue = await self._office.queue(call, call.request.path_params["queue"])
-        body = decode(_BODY, await read_json(call.request, BODY_BYTES))
+        raw = await read_json(call.request, BODY_BYTES)
+        body = decode(_BODY, raw)
         selection = Selection(filter=str(_letters_of(queue)), limit=body.limit)
         order = Order(Kind.REDRIVE, selection, rate=body.rate, canary=body.canary)
-        return await start(self._office, call, order, dry_run=query.dry_run == "true")
+        return await start(self._office, call, order, raw, dry_run=query.dry_run == "true")
 
 
 def _letters_of(queue: str) -> Filter:

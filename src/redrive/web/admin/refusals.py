@@ -8,17 +8,19 @@ from starlette.responses import Response
 
 from redrive.core.errors import ConfigurationError
 from redrive.office.filters import FilterError
+from redrive.office.filters.guessing import MaskedValue
 from redrive.office.groups import GroupChanged, GroupError
 from redrive.office.index import CursorError, TimeLimit
 from redrive.office.operations import NoOperation, OperationError
 from redrive.office.sql import SqlError
 from redrive.web.access import Call
 from redrive.web.admin.description import Answer
-from redrive.web.problem_types import BAD_QUERY, CHANGED, INVALID, NOT_FOUND
+from redrive.web.problem_types import BAD_QUERY, CHANGED, FORBIDDEN, INVALID, NOT_FOUND
 from redrive.web.problems import FieldError, Refused
 
 _REFUSALS = (
     FilterError,
+    MaskedValue,
     SqlError,
     CursorError,
     TimeLimit,
@@ -47,6 +49,9 @@ def _refused(error: Exception) -> Refused:
     match error:
         case FilterError():
             return _placed("filter", error)
+        case MaskedValue():
+            detail = "the filter asks about what this key may not reveal: see errors"
+            return Refused(FORBIDDEN, detail, [FieldError("filter", str(error))])
         case SqlError():
             return _placed("sql", error)
         case TimeLimit():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from redrive.app import Redrive
-from redrive.office.index import Index
 from redrive.web.access import Operation
 from redrive.web.admin import documents
 from redrive.web.admin.audit import Audit
@@ -27,9 +26,9 @@ BODIES = (QueueRedrive, OrderBody, LetterEdit, GroupChange, GroupNote, SqlBody, 
 SCHEMAS = (*BODIES, *documents.SCHEMAS)
 
 
-def admin_operations(app: Redrive, index: Index) -> list[Operation]:
+def admin_operations(app: Redrive) -> list[Operation]:
     """The admin routes of an open app."""
-    office = Office.of(app, index)
+    office = Office.of(app)
     return [
         replace(operation, answer=refusing(operation.answer))
         for room in _ROOMS

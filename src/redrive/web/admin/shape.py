@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from redrive.office.filters import parse
+from redrive.office.filters.guessing import unsearched
 from redrive.office.shape import shape
 from redrive.web.access import Call, Operation
 from redrive.web.admin.asking import FilterText, Limit, Query, asked
@@ -44,7 +44,8 @@ class Shapes:
 
     async def show(self, call: Call) -> Response:
         query, index = asked(call, AskShape), self._office.index
-        found = await shape(index, parse(query.filter), scope=call.credential.tenant, limit=query.limit)
+        wanted = self._office.filter(call, query.filter)
+        found = await shape(index, wanted, scope=call.credential.tenant, limit=query.limit)
         document = {
             "ages": found.labels,
             "total": found.total,
@@ -54,5 +55,6 @@ class Shapes:
             ],
             "others": found.others,
             "behind": index.freshness.behind,
+            "notice": unsearched(wanted),
         }
         return respond(200, document)

@@ -37,6 +37,7 @@ class GroupList(Document, frozen=True):
 
     groups: list[GroupDocument]
     behind: bool
+    notice: str | None
 
 
 class NoteDocument(Document, frozen=True):
@@ -84,6 +85,7 @@ class ShapeDocument(Document, frozen=True):
     tenants: list[ShapeRowDocument]
     others: int
     behind: bool
+    notice: str | None
 
 
 SCHEMAS = (

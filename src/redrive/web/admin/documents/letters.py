@@ -85,12 +85,16 @@ class LookedDocument(Document, frozen=True):
 
 
 class LetterPage(Document, frozen=True):
-    """A page; `cursor` is null at the end. `behind`: newer deaths may be missing for a moment."""
+    """A page; `cursor` is null at the end. `behind`: newer deaths may be missing for a moment.
+
+    `notice` is there when less was searched than the filter says.
+    """
 
     letters: list[LetterDocument]
     cursor: str | None
     looked: LookedDocument | None
     behind: bool
+    notice: str | None
 
 
 class QueueMessages(Document, frozen=True):
