@@ -102,7 +102,9 @@ async def read(store: Store, query: Query, *, after: int = 0) -> AsyncIterator[J
 async def latest(store: Store, query: Query, limit: int, *, before: int | None = None) -> list[JournalRow]:
     """The last rows that a query wants, the newest first; `before` is a position to go on from."""
     found: list[JournalRow] = []
-    end = (await head_of(store)).position if before is None else before - 1
+    end = (await head_of(store)).position
+    if before is not None:
+        end = min(end, before - 1)
     while end > 0 and len(found) < limit:
         begin = max(0, end - PAGE)
         page = await store.read_journal(AUDIT, after=begin, limit=end - begin)

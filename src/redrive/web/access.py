@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -22,7 +23,7 @@ from redrive.core.limits import Rate
 from redrive.core.ports import Store
 from redrive.office.access import Credential, Permission, verify
 from redrive.web.limits import Allowance, client_name
-from redrive.web.problem_types import FORBIDDEN, RATE_LIMITED, UNAUTHENTICATED
+from redrive.web.problem_types import FORBIDDEN, METHOD_NOT_ALLOWED, RATE_LIMITED, UNAUTHENTICATED
 from redrive.web.problems import Refused
 
 _SCHEME = "bearer "
@@ -104,7 +105,7 @@ class Gate:
         credential = await self._identify(request)
         wait_s = self._keys.take(credential.id)
         if wait_s is not None:
-            raise _rate_limited("this key has made too many requests", wait_s)
+            raise rate_limited("this key has made too many requests", wait_s)
         if not any(map(credential.may, allowed)):
             needed = " or ".join(sorted(allowed))
             raise Refused(FORBIDDEN, f"a key with role {credential.role} has no permission to {needed}")
@@ -122,7 +123,7 @@ class Gate:
             return credential
         wait_s = self._strangers.take(client_name(request))
         if wait_s is not None:
-            raise _rate_limited("too many wrong keys came from this address", wait_s)
+            raise rate_limited("too many wrong keys came from this address", wait_s)
         raise _unauthenticated("the key is unknown, wrong or revoked", ', error="invalid_token"')
 
 
@@ -141,6 +142,7 @@ class GuardedRoute(APIRoute):
             response = await endpoint(Request(scope, receive))
             await response(scope, receive, send)
 
+        self.address_methods: set[str] = {operation.method}
         super().__init__(
             operation.path,
             endpoint,
@@ -155,11 +157,20 @@ class GuardedRoute(APIRoute):
         )
         self.app = app
 
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or say which methods the address has, also by other operations."""
+        if scope["method"] not in (self.methods or ()):
+            raise HTTPException(
+                METHOD_NOT_ALLOWED.status, headers={"Allow": ", ".join(sorted(self.address_methods))}
+            )
+        await super().handle(scope, receive, send)
+
 
 def _unauthenticated(detail: str, more: str = "") -> Refused:
     headers = {"WWW-Authenticate": f'Bearer realm="redrive"{more}'}
     return Refused(UNAUTHENTICATED, detail, headers=headers)
 
 
-def _rate_limited(detail: str, wait_s: int) -> Refused:
+def rate_limited(detail: str, wait_s: int) -> Refused:
+    """Too much at once, or too often: come back in so many seconds."""
     return Refused(RATE_LIMITED, detail, headers={"Retry-After": str(wait_s)})

@@ -63,11 +63,20 @@ def make_api(
     _add(api, gate, admin.admin_operations(app))
     _add(api, gate, HealthRoutes(app.store, ready).operations())
     _add(api, gate, DocsPage(_describe(api)).operations())
+    _acquaint([route for route in api.routes if isinstance(route, GuardedRoute)])
     return api
 
 
 def _add(api: FastAPI, gate: Gate, operations: Sequence[Operation]) -> None:
     api.router.routes += [GuardedRoute(operation, gate) for operation in operations]
+
+
+def _acquaint(routes: Sequence[GuardedRoute]) -> None:
+    """Let the routes of one address know one another's methods."""
+    methods: dict[str, set[str]] = {}
+    for route in routes:
+        route.address_methods = methods.setdefault(route.path, set())
+        route.address_methods |= route.methods or set()
 
 
 def _describe(api: FastAPI) -> dict[str, Any]:

@@ -82,6 +82,7 @@ class Site:
             stderr=subprocess.STDOUT if merged else subprocess.PIPE,
             text=True,
             check=False,
+            timeout=_PATIENCE_S,
         )
 
     def stop(self) -> None:

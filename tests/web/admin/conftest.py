@@ -61,8 +61,16 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
     loop.close()
 
 
-@pytest.fixture(scope="module")
-def filled(loop: asyncio.AbstractEventLoop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Filled]:
-    server = fill(tmp_path_factory.mktemp("walk"))
+@pytest.fixture(scope="module", params=("sqlite", "redis"))
+def filled(
+    request: pytest.FixtureRequest,
+    loop: asyncio.AbstractEventLoop,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Filled]:
+    folder = tmp_path_factory.mktemp("walk")
+    url = f"sqlite:///{folder}/redrive.db"
+    if request.param == "redis":
+        url = f"{request.getfixturevalue('redis_url')}?prefix=walk{uuid.uuid4().hex[:8]}"
+    server = fill(folder, url)
     yield loop.run_until_complete(anext(server))
     assert loop.run_until_complete(anext(server, None)) is None

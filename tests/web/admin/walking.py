@@ -102,8 +102,8 @@ class Filled:
         return await client.request(step.method, path, params=step.query, json=step.body)
 
 
-async def fill(folder: Path) -> AsyncIterator[Filled]:
-    settings = load({"store": f"sqlite:///{folder}/redrive.db"}, environ={}, folder=folder)
+async def fill(folder: Path, url: str) -> AsyncIterator[Filled]:
+    settings = load({"store": url}, environ={}, folder=folder)
     async with Redrive(settings=settings) as app:
         body = b'{"text": "%s"}' % SECRET.encode()
         (letter,) = await dead(app.store, 1, queue="of-acme", body=body, tenant="acme")

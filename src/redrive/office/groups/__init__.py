@@ -42,6 +42,7 @@ __all__ = [
 
 GROUP_RECORDS = "group"
 _TREND_PARTS = 500
+_LAST_MS = 253_370_764_799_999  # the end of 9998: what is later may be in a year without a name elsewhere
 
 
 class GroupError(RedriveError):
@@ -122,6 +123,8 @@ class Groups:
         """Nothing to do until the group has so many letters, or until an instant, whichever is first."""
         if until_count is None and until_at is None:
             raise GroupError("a group is ignored until a count or a date: give one")
+        if until_at is not None and not 0 <= until_at <= _LAST_MS:
+            raise GroupError("a group is ignored until a date from 1970 to 9998: give one of these")
         change = self._as(GroupState.IGNORED, until_count, until_at)
         return await self._say("ignore group", by, key, change, expected)
 

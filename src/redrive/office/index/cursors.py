@@ -52,6 +52,7 @@ class Cursor:
                 raise CursorError
             named, died_at, letter_id, looked = json.loads(base64.urlsafe_b64decode(text.encode("ascii")))
             read = cls(Order(named), int(died_at), str(letter_id), int(looked))
+            read.id.encode()
         except (ValueError, TypeError, RecursionError, OverflowError):
             raise CursorError from None
         if read.order is not order or not 0 <= read.died_at <= _INTEGER or not 0 <= read.looked <= _INTEGER:

@@ -15,6 +15,7 @@ from redrive.office.operations import NoOperation, OperationError
 from redrive.office.sql import SqlError
 from redrive.web.access import Call
 from redrive.web.admin.description import Answer
+from redrive.web.admin.turns import Turns
 from redrive.web.problem_types import BAD_QUERY, CHANGED, FORBIDDEN, INVALID, NOT_FOUND
 from redrive.web.problems import FieldError, Refused
 
@@ -32,13 +33,14 @@ _REFUSALS = (
 )
 
 
-def refusing(answer: Answer) -> Answer:
-    """The same answer, where what the office refuses is a problem."""
+def refusing(answer: Answer, turns: Turns) -> Answer:
+    """The same answer in its turn, where what the office refuses is a problem."""
 
     @wraps(answer)
     async def answered(call: Call) -> Response:
         try:
-            return await answer(call)
+            async with turns.turn(call.credential.id):
+                return await answer(call)
         except _REFUSALS as error:
             raise _refused(error) from error
 

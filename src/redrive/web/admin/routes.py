@@ -19,6 +19,7 @@ from redrive.web.admin.queues import QueueRedrive, Queues
 from redrive.web.admin.refusals import refusing
 from redrive.web.admin.shape import Shapes
 from redrive.web.admin.sql import SqlBody, SqlRoutes
+from redrive.web.admin.turns import Turns
 
 _ROOMS = (Queues, Letters, Editing, Exports, Groups, Shapes, Operations, Audit, SqlRoutes, Control)
 
@@ -28,9 +29,9 @@ SCHEMAS = (*BODIES, *documents.SCHEMAS)
 
 def admin_operations(app: Redrive) -> list[Operation]:
     """The admin routes of an open app."""
-    office = Office.of(app)
+    office, turns = Office.of(app), Turns()
     return [
-        replace(operation, answer=refusing(operation.answer))
+        replace(operation, answer=refusing(operation.answer, turns))
         for room in _ROOMS
         for operation in room(office).operations()
     ]
