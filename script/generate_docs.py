@@ -33,7 +33,6 @@ from redrive.mailbox.behaviours import markdown_table as mailbox_addresses
 from redrive.stores.redis.layout import markdown_table as redis_keys
 from redrive.web.access import Anyone, Operation
 from redrive.web.admin.routes import admin_operations
-from redrive.wiring import make_index
 
 ROOT = Path(__file__).resolve().parent.parent
 PART = re.compile(r"(<!-- generated: ([a-z ]+) -->\n).*?(<!-- end -->)", re.S)
@@ -134,7 +133,7 @@ async def admin_routes(folder: str) -> list[Operation]:
     """The admin routes as the code declares them, on a store that is thrown away."""
     settings = Settings(store=f"sqlite:///{folder}/redrive.db")
     async with Redrive(settings=settings) as app:
-        return admin_operations(app, make_index(app.store, settings))
+        return admin_operations(app)
 
 
 def parts() -> dict[str, str]:

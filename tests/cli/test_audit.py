@@ -34,7 +34,8 @@ def test_verify_tells_the_head_and_finds_it_again(shop: Shop) -> None:
     shop.ok("queue", "pause", "orders")
     whole = shop.ok("audit", "verify")
     assert (whole["whole"], whole["rows"]) == (True, 2)
-    head = f"{whole['head']['position']}:{whole['head']['hash']}"
+    head = whole["head"]
+    assert head.startswith("2:")
     assert head in shop("audit", "verify").error
     shop.ok("queue", "resume", "orders")
     assert shop("audit", "verify", "--head", head).code == 0

@@ -46,20 +46,27 @@ def test_a_canary_that_fails_again_halts_and_leaves_the_rest(shop: Shop) -> None
     assert "it cannot be cancelled" in again.error
 
 
-def test_an_interrupt_leaves_the_operation_and_says_how_to_go_on(shop: Shop) -> None:
+def _interrupted(shop: Shop, number: signal.Signals, *chosen: str) -> str:
+    """End a slow re-drive of four letters by a signal once one was moved; what it said then."""
     for _ in range(4):
         shop.send({"permanent": "no"})
     shop.work()
-    arguments = ("dlq", "redrive", "--all", "--rate", "1/min", "--yes")
+    arguments = ("dlq", "redrive", *chosen, "--rate", "1/min", "--yes")
     with started(shop.folder, *arguments) as process:
         assert process.stderr is not None
         while not process.stderr.readline().startswith("moving"):
             assert process.poll() is None
         while shop.ok("ops", "list")["operations"][0]["moved"] == 0:
             assert process.poll() is None
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, rest = process.communicate()
     assert process.returncode == 130
+    return rest
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_the_operation_and_says_how_to_go_on(shop: Shop, number: signal.Signals) -> None:
+    rest = _interrupted(shop, number, "--all")
     (operation,) = shop.ok("ops", "list")["operations"]
     assert (operation["state"], operation["moved"]) == ("moving", 1)
     for verb in ("wait", "cancel"):
@@ -69,6 +76,45 @@ def test_an_interrupt_leaves_the_operation_and_says_how_to_go_on(shop: Shop) -> 
     assert shop("ops", "wait", operation["id"]).code == 3
     assert shop.ok("ops", "resume", operation["id"])["state"] == "moving"
     assert len(shop.ok("dlq", "list")["letters"]) == 3
+
+
+def test_an_operation_that_nobody_carries_on_is_told(shop: Shop) -> None:
+    _interrupted(shop, signal.SIGTERM, "--all")
+    (operation,) = shop.ok("ops", "list")["operations"]
+    assert operation["unattended"]
+    told = f"nobody carries {operation['id']} on: start a worker, or redrive ops wait {operation['id']}"
+    for look in (("ops", "list"), ("ops", "show", operation["id"]), ("status",)):
+        assert told in shop(*look).error
+    with started(shop.folder, "ops", "wait", operation["id"]) as process:
+        while shop.ok("ops", "show", operation["id"])["unattended"]:
+            assert process.poll() is None
+        assert "nobody carries" not in shop("status").error
+    shop.ok("ops", "pause", operation["id"])
+    assert not shop.ok("ops", "show", operation["id"])["unattended"]
+
+
+def test_the_audit_tells_who_ended_an_operation_and_masks_the_addresses(shop: Shop) -> None:
+    _interrupted(shop, signal.SIGTERM, "--filter", "-reason:ana@example.com")
+    (operation,) = shop.ok("ops", "list")["operations"]
+    shop.ok("ops", "cancel", operation["id"])
+    shown = shop("audit").out
+    assert f"why=cancelled by {operation['actor']}" in shown
+    assert "***@example.com" in shown
+    assert "ana@" not in shown
+
+
+def test_the_share_of_failures_is_judged_once_so_many_came_back(shop: Shop) -> None:
+    for _ in range(3):
+        shop.send({"permanent": "no"})
+    shop.work()
+    arguments = ("dlq", "redrive", "--all", "--rate", "2/s", "--halt-least", "1", "--yes", "--json")
+    with started(shop.folder, *arguments) as process:
+        while process.poll() is None:
+            shop.work()
+        out, error = process.communicate()
+    assert process.returncode == 3, error
+    operation = json.loads(out)["operation"]
+    assert (operation["state"], operation["haltLeast"]) == ("halted", 1)
 
 
 def test_wait_tells_what_came_of_each_letter(shop: Shop) -> None:
@@ -123,7 +169,14 @@ def test_an_unknown_operation_is_not_found(shop: Shop, verb: str) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--rate", "fast"), ("--halt", "much"), ("--halt", "101%"), ("--canary", "-1"), ("--canary", "501")],
+    [
+        ("--rate", "fast"),
+        ("--halt", "much"),
+        ("--halt", "101%"),
+        ("--halt-least", "0"),
+        ("--canary", "-1"),
+        ("--canary", "501"),
+    ],
 )
 def test_what_cannot_be_meant_is_refused_before_anything_moves(
     shop: Shop, arguments: tuple[str, ...]

@@ -35,6 +35,13 @@ async def test_a_preview_counts_and_splits_and_changes_nothing(store: Store) -> 
     assert await desk(store).list() == []
 
 
+async def test_a_preview_splits_by_count_and_then_by_name(store: Store) -> None:
+    for tenant, count in (("wonka", 1), ("acme", 1), ("umbra", 2), ("hooli", 1)):
+        await letters(store, count, tenant=tenant)
+    found = await desk(store).preview(redrive())
+    assert [tenant for (_, tenant, _), _ in found.split] == ["umbra", "acme", "hooli", "wonka"]
+
+
 async def test_a_redrive_brings_every_letter_back_and_says_what_came_of_them(store: Store) -> None:
     ids = await letters(store, CHUNK + 20)
     office = desk(store)

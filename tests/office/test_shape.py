@@ -10,7 +10,8 @@ from tests.office.deaths import MINUTE_MS, bury, letter
 
 
 async def test_letters_are_counted_by_tenant_in_buckets_that_double(index: Index, store: Store) -> None:
-    ages = {"acme": [1, 4, 6, 2_000], "umbra": [1_279, 1_281], "tiny": [11]}
+    week, month = 7 * 24 * 60, 30 * 24 * 60
+    ages = {"acme": [1, 4, 6, month + 1], "umbra": [1_279, 1_281, week + 1], "tiny": [11]}
     await bury(
         store,
         [
@@ -20,13 +21,26 @@ async def test_letters_are_counted_by_tenant_in_buckets_that_double(index: Index
         ],
     )
     table = await shape(index, Filter())
-    assert table.labels == ("5m", "10m", "20m", "40m", "80m", "160m", "320m", "640m", "1280m", "1280m+")
+    assert table.labels == (
+        "5m",
+        "10m",
+        "20m",
+        "40m",
+        "80m",
+        "160m",
+        "320m",
+        "640m",
+        "1280m",
+        "7d",
+        "30d",
+        "30d+",
+    )
     assert [(row.tenant, row.total, row.counts) for row in table.rows] == [
-        ("acme", 4, (2, 1, 0, 0, 0, 0, 0, 0, 0, 1)),
-        ("umbra", 2, (0, 0, 0, 0, 0, 0, 0, 0, 1, 1)),
-        ("tiny", 1, (0, 0, 1, 0, 0, 0, 0, 0, 0, 0)),
+        ("acme", 4, (2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)),
+        ("umbra", 3, (0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 0)),
+        ("tiny", 1, (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)),
     ]
-    assert (table.total, table.counts) == (7, (2, 1, 1, 0, 0, 0, 0, 0, 1, 2))
+    assert (table.total, table.counts) == (8, (2, 1, 1, 0, 0, 0, 0, 0, 1, 1, 1, 1))
 
 
 async def test_the_totals_are_of_all_tenants_also_where_few_are_shown(index: Index, store: Store) -> None:

@@ -12,13 +12,14 @@ from cyclopts import App
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from redrive.cli.output import Output, clean, name, words
+from redrive.cli.output import Output, clean, name
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.cli.times import moment
 from redrive.cli.times import since as instant_since
 from redrive.core.failure import clip
 from redrive.core.ports import JournalRow
+from redrive.core.redaction import redact
 from redrive.office.audit import Query, instant_of, interrupted, read
 from redrive.office.chain import Head, Verification, verify
 from redrive.office.operations.documents import row_document
@@ -28,6 +29,8 @@ audit = App(name="audit", help="Who did what, and whether that record is whole."
 _LONGEST = 300
 _EMPTY: tuple[object, ...] = (None, "", [], 0, False)
 _HASHES = frozenset(("hash", "sha256"))
+_OURS = frozenset(("why",))
+"""Our own words, that name an actor and hold nothing unmasked: `ana@host` is no recipient."""
 _HASH_SHOWN = 12
 _HEAD = re.compile(r"(\d{1,18}):([0-9a-f]{64})", re.ASCII)
 
@@ -85,7 +88,7 @@ async def verify_rows(*, head: str | None = None, flags: Flags = NO_FLAGS) -> in
         found = await verify(current.store, known)
         current.output.answer(_document(found), lambda: _verdict(found))
         if found.whole and found.rows:
-            kept = f"{found.head.position}:{found.head.hash}"
+            kept = _head_text(found.head)
             current.output.note(f"keep this elsewhere, and later: redrive audit verify --head {kept}")
         return Exit.OK if found.whole else Exit.FAILED
 
@@ -111,7 +114,7 @@ def _table(output: Output, rows: list[JournalRow]) -> RenderableType:
             name(f"{document.get('actor')} ({document.get('origin')})"),
             name(document.get("verb", "")),
             _step(document),
-            words(_what(document)),
+            name(_what(document)),
         )
     return table
 
@@ -124,10 +127,15 @@ def _step(document: Mapping[str, Any]) -> Text:
 
 
 def _what(document: Mapping[str, Any]) -> str:
-    """The subject or the result, leaf by leaf, without what is empty; a hash by its beginning."""
+    """The subject or the result, leaf by leaf, masked, without what is empty; a hash by its beginning."""
     content = document.get("subject") or document.get("result") or {}
     leaves = _leaves({**content, "error": document.get("error")})
-    return clip(", ".join(f"{key}={value}" for key, value in leaves), _LONGEST)
+    return clip(", ".join(_leaf(key, value) for key, value in leaves), _LONGEST)
+
+
+def _leaf(key: str, value: str) -> str:
+    text = clean(f"{key}={value}")
+    return text if key in _OURS else redact(text)
 
 
 def _leaves(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -146,13 +154,17 @@ def _head(text: str) -> Head:
     return Head(int(match[1]), match[2])
 
 
+def _head_text(head: Head) -> str:
+    return f"{head.position}:{head.hash}"
+
+
 def _document(found: Verification) -> dict[str, Any]:
     return {
         "whole": found.whole,
         "rows": found.rows,
         "unchained": found.unchained,
         "faults": [{"row": fault.position, "what": fault.what} for fault in found.faults],
-        "head": {"position": found.head.position, "hash": found.head.hash},
+        "head": _head_text(found.head),
     }
 
 

@@ -1,12 +1,14 @@
 """From an order to its end: preview, question, start, conduct in this process, say what came of it.
 
 More than one letter is never moved without a preview and a confirmation (S24). An operation is durable from
-its start on: an interrupt only ends the watching, and the words then say how to go on or to cancel.
+its start on: Ctrl-C or SIGTERM only ends the watching, and the words then say how to go on or to cancel.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +20,7 @@ from redrive.cli.previews import nothing_text, preview_page
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.progress import outcome_code, outcome_text, stayed_code, watching
 from redrive.cli.session import Session
+from redrive.engine.signals import stop_on_signals
 from redrive.office.operations import Kind, OperationState, Order, Preview, Snapshot
 from redrive.office.operations.documents import operation_document, preview_document
 from redrive.office.queues import live_workers
@@ -96,7 +99,7 @@ async def conduct(
     """Carry an operation on, here, until it ends or stands; the exit code."""
     output = current.output
     try:
-        with watching(output) as see:
+        with _cancelled_by_signals(), watching(output) as see:
             seen = await current.operations.wait(operation_id, outcomes=outcomes, progress=see)
     except asyncio.CancelledError:
         if output.as_json:
@@ -104,11 +107,29 @@ async def conduct(
         output.note(f"operation {operation_id} is kept: a running worker or server carries it on")
         output.note(f"watch it, and carry it on here: redrive ops wait {operation_id}")
         output.note(f"end it where it is: redrive ops cancel {operation_id}")
-        raise
+        raise KeyboardInterrupt from None
     output.answer(document | {"operation": operation_document(seen)}, lambda: Text(outcome_text(seen)))
     for line in next_commands(seen):
         output.note(line)
     return outcome_code(seen)
+
+
+@contextmanager
+def _cancelled_by_signals() -> Iterator[None]:
+    """SIGTERM, which systemd and `timeout` send, ends a command as Ctrl-C does: leases are given back."""
+    task = asyncio.current_task()
+
+    def stop() -> None:
+        if task is not None:
+            task.cancel()
+
+    with stop_on_signals(stop):
+        yield
+
+
+def unattended_text(operation_id: str) -> str:
+    """Why an operation that runs does not go on, and what to do."""
+    return f"nobody carries {operation_id} on: start a worker, or redrive ops wait {operation_id}"
 
 
 def next_commands(seen: Snapshot) -> list[str]:

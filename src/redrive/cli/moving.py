@@ -23,6 +23,7 @@ async def redrive(
     choice: Choice = NO_CHOICE,
     canary: int = 0,
     halt: str = "20%",
+    halt_least: int = 5,
     to: str | None = None,
     include_expired: bool = False,
     going: Going = AS_USUAL,
@@ -38,6 +39,8 @@ async def redrive(
         So many go first; the rest follows once their outcome is known and good.
     halt
         Stop by itself when more than this share of those that came back failed again; 20% unless told.
+    halt_least
+        Judge that share once so many came back; 5 unless told. A canary is judged when all of it did.
     to
         Into this queue instead of their own, as new messages.
     include_expired
@@ -51,6 +54,7 @@ async def redrive(
             rate=going.rate,
             canary=canary,
             halt_share=share,
+            halt_least=halt_least,
             expired=include_expired,
             to_queue=None if to is None else await current.known_queue(to),
         )

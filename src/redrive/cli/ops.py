@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from redrive.cli.conducting import conduct, next_commands
+from redrive.cli.conducting import conduct, next_commands, unattended_text
 from redrive.cli.output import Output, clean, name
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.progress import outcome_text, pace_text
@@ -50,6 +50,7 @@ async def list_operations(*, limit: int = 20, running: bool = False, flags: Flag
         document = {"operations": [operation_document(seen) for seen in found]}
         now = current.store.now()
         current.output.answer(document, lambda: operation_table(current.output, found, now))
+        note_unattended(current.output, found)
         if found:
             current.output.note(f"one of them: redrive ops show {found[0].operation.id}")
 
@@ -66,7 +67,9 @@ async def show(operation_id: str, /, *, flags: Flags = NO_FLAGS) -> None:
     async with session(flags) as current:
         seen = await current.operations.show(operation_id)
         current.output.answer(operation_document(seen), lambda: _page(seen))
-        if seen.operation.state.runs:
+        if seen.unattended:
+            current.output.note(unattended_text(operation_id))
+        elif seen.operation.state.runs:
             current.output.note(f"watch it: redrive ops wait {operation_id}")
         for line in next_commands(seen):
             current.output.note(line)
@@ -138,6 +141,13 @@ async def snapshots(current: Session, limit: int, *, running: bool) -> list[Snap
     listed = await current.operations.list(limit=limit if not running else PAGE)
     wanted = [one for one in listed if not (running and one.state.ended)]
     return [await current.operations.show(one.id) for one in wanted[:limit]]
+
+
+def note_unattended(output: Output, found: list[Snapshot]) -> None:
+    """Say which of these run and do not go on."""
+    for seen in found:
+        if seen.unattended:
+            output.note(unattended_text(seen.operation.id))
 
 
 def operation_table(output: Output, found: list[Snapshot], now: int) -> RenderableType:

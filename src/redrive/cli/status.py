@@ -11,7 +11,7 @@ from rich.filesize import decimal
 from rich.text import Text
 
 from redrive.cli.lanes import all_lanes, lane_table
-from redrive.cli.ops import operation_table, snapshots
+from redrive.cli.ops import note_unattended, operation_table, snapshots
 from redrive.cli.output import Output, name
 from redrive.cli.session import NO_FLAGS, Flags, session
 from redrive.cli.times import age
@@ -64,6 +64,7 @@ async def status(*, lanes: str | None = None, flags: Flags = NO_FLAGS) -> None:
             parts += [Text(), lane_table(current.output, tenants, now)]
         current.output.answer(document, lambda: Group(*parts))
         _advise(current.output, queues)
+        note_unattended(current.output, running)
 
 
 def store_line(described: Description) -> Text:

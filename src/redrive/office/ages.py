@@ -1,9 +1,17 @@
-"""Ages in doubling buckets, as Postfix's qshape has them: up to 5 minutes, 10, 20, … 1280, and beyond."""
+"""Ages in doubling buckets, as Postfix's qshape has them: up to 5 minutes, 10, 20, … 1280; then two that show
+what retention takes next: up to 7 days and 30, and beyond.
+"""
 
 from __future__ import annotations
 
-BOUNDS_MINUTES: tuple[int, ...] = tuple(5 * 2**step for step in range(9))
-LABELS: tuple[str, ...] = (*(f"{minutes}m" for minutes in BOUNDS_MINUTES), f"{BOUNDS_MINUTES[-1]}m+")
+_MINUTES = tuple(5 * 2**step for step in range(9))
+_DAYS = (7, 30)
+BOUNDS_MINUTES: tuple[int, ...] = (*_MINUTES, *(days * 24 * 60 for days in _DAYS))
+LABELS: tuple[str, ...] = (
+    *(f"{minutes}m" for minutes in _MINUTES),
+    *(f"{days}d" for days in _DAYS),
+    f"{_DAYS[-1]}d+",
+)
 
 
 def edges(now: int) -> dict[str, int]:

@@ -99,6 +99,21 @@ async def test_sql_sees_failures_masked_until_they_are_revealed(
     assert row == [WHY[11:], 1]
 
 
+async def test_what_an_operator_asked_for_is_masked_for_those_who_may_not_ask_it(
+    app: Redrive, viewer: httpx.AsyncClient, operator: httpx.AsyncClient
+) -> None:
+    for text, told in (
+        ("payload.note:hunter2", "***"),
+        ("code:550 reason:ana@customer.example", "code:550 reason:***@customer.example"),
+        ("payload.order:7", "payload.order:7"),
+    ):
+        order = {"kind": "discard", "filter": text}
+        where = (await operator.post(f"{DLQ}/operations", json=order)).headers["location"]
+        assert good(await viewer.get(where))["filter"] == told
+        assert good(await viewer.get(f"{DLQ}/operations?limit=1"))["operations"][0]["filter"] == told
+        assert good(await operator.get(where))["filter"] == text
+
+
 async def test_no_answer_holds_what_is_masked(app: Redrive, viewer: httpx.AsyncClient) -> None:
     letter = await _bury(app)
     for route in (*ROUTES, f"letters/{letter}", f"messages/{letter}", "queues/orders/messages", "status"):

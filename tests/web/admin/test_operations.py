@@ -191,7 +191,7 @@ async def test_a_list_reads_few_operations_however_many_there_are(
 ) -> None:
     desk = Operations(app.store, ANA, app.index, app.policy, app.settings.office)
     newest = await desk.start(Order(Kind.REDRIVE))
-    for age in range(1, 1_501):
+    for age in range(1, 801):
         old = replace(newest, id=f"{newest.created_at - age * 60_000:012x}{age:08x}")
         await app.store.put_record(OPERATION_RECORDS, old.id, old.document(), expected=0)
     read, listing = 0, app.store.list_records
@@ -221,7 +221,7 @@ async def test_a_bound_key_pages_through_the_operations_of_others_to_its_own(
 ) -> None:
     of_globex = Operations(app.store, ANA, app.index, app.policy, app.settings.office, scope="globex")
     own = await of_globex.start(Order(Kind.REDRIVE))
-    for age in range(2_500):
+    for age in range(2_100):
         other = replace(own, id=f"{own.created_at + 60_000 + age:012x}{age:08x}", order=Order(Kind.REDRIVE))
         await app.store.put_record(OPERATION_RECORDS, other.id, other.document(), expected=0)
     first = good(await globex_operator.get(f"{DLQ}/operations"))

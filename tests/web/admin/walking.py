@@ -87,19 +87,19 @@ WALK = (
 class Filled:
     """A server whose store has letters of acme and of globex."""
 
-    url: str
+    client: httpx.AsyncClient
     keys: dict[tuple[Role, str | None], str]
     names: dict[str, str]
 
     async def ask(self, step: Step, role: Role, tenant: str | None) -> httpx.Response:
-        headers = {"Authorization": f"Bearer {self.keys[role, tenant]}"}
-        async with httpx.AsyncClient(base_url=self.url, headers=headers) as client:
-            return await self.send(client, step)
+        return await self.send(step, {"Authorization": f"Bearer {self.keys[role, tenant]}"})
 
-    async def send(self, client: httpx.AsyncClient, step: Step) -> httpx.Response:
+    async def send(self, step: Step, headers: dict[str, str]) -> httpx.Response:
         named = "operation" if step.path.startswith("/operations") else "letter"
         path = DLQ + step.path.format(id=self.names[named], **self.names)
-        return await client.request(step.method, path, params=step.query, json=step.body)
+        return await self.client.request(
+            step.method, path, params=step.query, json=step.body, headers=headers
+        )
 
 
 async def fill(folder: Path, url: str) -> AsyncIterator[Filled]:
@@ -110,12 +110,12 @@ async def fill(folder: Path, url: str) -> AsyncIterator[Filled]:
         await dead(app.store, 1, queue="of-globex", tenant="globex")
         access = Access(app.store, Actor("test", "test"))
         keys = {(role, tenant): (await access.create(role, tenant))[1] for role, tenant in KEYS}
-        async with serve(app, "127.0.0.1:0") as server:
+        async with serve(app, "127.0.0.1:0") as server, httpx.AsyncClient(base_url=server.url) as client:
             names = {"queue": "of-acme", "letter": letter, "tenant": "acme", "operation": "none"}
-            filled = Filled(server.url, keys, names)
+            filled = Filled(client, keys, names)
             order = Step("POST", "/operations", OPERATORS, body={"kind": "discard", "ids": [letter]})
             started = await filled.ask(order, Role.OPERATOR, "acme")
             operation = started.json()["id"]
             cancel = Step("POST", f"/operations/{operation}/cancel", OPERATORS)
             assert (await filled.ask(cancel, Role.OPERATOR, "acme")).status_code == 200
-            yield Filled(server.url, keys, names | {"operation": operation})
+            yield Filled(client, keys, names | {"operation": operation})

@@ -85,6 +85,12 @@ class Conductor:
         """What came of an operation's letters so far."""
         return await self._steps.tally(operation)
 
+    async def unattended(self, operation: Operation) -> bool:
+        """Whether it runs and no process holds its lease; one that died holds it for some seconds more."""
+        if not operation.state.runs:
+            return False
+        return await self._store.get_record(CONDUCTOR_RECORDS, operation.id) is None
+
     async def release(self) -> None:
         """Let others conduct what we do."""
         for operation_id in list(self._leases):

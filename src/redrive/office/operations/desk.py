@@ -48,7 +48,7 @@ Changes = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What an order would do. `split` counts by queue, tenant and reason, the most first."""
+    """What an order would do. `split` counts by queue, tenant and reason, the most first, then by name."""
 
     count: int
     expired: int
@@ -104,7 +104,7 @@ class Operations:
             expired,
             gone,
             missing,
-            tuple(split.most_common()),
+            tuple(sorted(split.items(), key=lambda each: (-each[1], each[0]))),
             tuple(samples),
             self._settings.budget,
         )
@@ -160,8 +160,9 @@ class Operations:
     async def show(self, operation_id: str) -> Snapshot:
         """An operation with its numbers; NoOperation when there is none."""
         operation = await self._load(operation_id)
+        unattended = await self.conductor.unattended(operation)
         tally = await self.conductor.tally(operation)
-        return snapshot(operation, tally, self._store.now())
+        return snapshot(operation, tally, self._store.now(), unattended=unattended)
 
     async def pause(self, operation_id: str) -> Operation:
         """Move nothing more until it is resumed."""

@@ -15,7 +15,7 @@ class Snapshot:
     `handled` of the frozen list: `moved`, or `skipped` because another had moved them. Of the re-driven ones
     `passed` or `failed` their first attempt; `done`, `dead` again or `removed` in the end; `outstanding` are
     those whose end is not known. `speed`: letters a second so far. `left_s`: seconds left, None when that
-    cannot be told.
+    cannot be told. `unattended`: it runs, and no process conducts it.
     """
 
     operation: Operation
@@ -30,6 +30,7 @@ class Snapshot:
     outstanding: int
     speed: float | None
     left_s: float | None
+    unattended: bool = False
 
     @property
     def settled(self) -> bool:
@@ -37,7 +38,7 @@ class Snapshot:
         return self.operation.state.ended and self.outstanding == 0
 
 
-def snapshot(operation: Operation, tally: OperationTally, now: int) -> Snapshot:
+def snapshot(operation: Operation, tally: OperationTally, now: int, *, unattended: bool = False) -> Snapshot:
     """The numbers of an operation."""
     redrives = operation.order.kind is Kind.REDRIVE and not operation.order.replaces
     known = tally.done + tally.dead + tally.removed
@@ -55,6 +56,7 @@ def snapshot(operation: Operation, tally: OperationTally, now: int) -> Snapshot:
         outstanding=max(0, tally.moved - known) if redrives else 0,
         speed=speed,
         left_s=_left_s(operation, speed),
+        unattended=unattended,
     )
 
 

@@ -18,4 +18,5 @@ group by 1, 2
 -- How old: the number of bounds that a letter died before, 0 for the youngest. As in shape.sql.
 -- name: age
 (died_at <= :edge_0) + (died_at <= :edge_1) + (died_at <= :edge_2) + (died_at <= :edge_3) + (died_at <= :edge_4)
-  + (died_at <= :edge_5) + (died_at <= :edge_6) + (died_at <= :edge_7) + (died_at <= :edge_8)
+  + (died_at <= :edge_5) + (died_at <= :edge_6) + (died_at <= :edge_7) + (died_at <= :edge_8) + (died_at <= :edge_9)
+  + (died_at <= :edge_10)

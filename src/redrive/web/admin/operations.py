@@ -7,14 +7,16 @@ files and are not among them: an export is a download here, restoring is the com
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from starlette.responses import Response
 
+from redrive.core.redaction import MASKED, redact
 from redrive.mail.gateway import QUEUE as MAIL_QUEUE
 from redrive.office import operations as office_operations
-from redrive.office.operations import Kind, NoOperation, OperationError, Order, Selection
+from redrive.office.filters.guessing import MaskedValue
+from redrive.office.operations import Kind, NoOperation, OperationError, Order, Selection, Snapshot
 from redrive.office.operations.documents import operation_document
 from redrive.office.operations.operation import CHUNK, NAMED_LETTERS
 from redrive.web.access import Call, Operation
@@ -139,13 +141,22 @@ class Operations:
         query = asked(call, ListOperations)
         desk = self._office.operations(call)
         page, cursor = await desk.page(limit=query.limit, before=query.cursor)
-        shown = [operation_document(await desk.show(one.id)) for one in page]
+        shown = [self._shown(call, await desk.show(one.id)) for one in page]
         return respond(200, {"operations": shown, "cursor": cursor})
 
     async def show(self, call: Call) -> Response:
         asked(call, NoQuery)
         desk = self._office.operations(call)
-        return respond(200, operation_document(await desk.show(call.request.path_params["id"])))
+        return respond(200, self._shown(call, await desk.show(call.request.path_params["id"])))
+
+    def _shown(self, call: Call, seen: Snapshot) -> dict[str, Any]:
+        """An operation; a filter that the caller may not ask is not told either."""
+        document = operation_document(seen)
+        try:
+            asked_for = self._office.filter(call, document["filter"])
+        except MaskedValue:
+            return document | {"filter": MASKED}
+        return document | {"filter": redact(document["filter"])} if asked_for.masked else document
 
     async def pause(self, call: Call) -> Response:
         return await self._change(call, office_operations.Operations.pause)

@@ -31,12 +31,13 @@ class OperationDocument(Document, frozen=True):
     """An operation. Of `total` frozen letters so many are `handled`: `moved`, or `skipped` as moved before.
 
     Of the re-driven ones `passed` or `failed` their first attempt; `done`, `deadAgain` or `removed` in the
-    end; `outstanding` are those whose end is not known.
+    end; `outstanding` are those whose end is not known. `unattended`: it runs, and no process carries it out.
     """
 
     id: str
     kind: str
     state: str
+    unattended: bool
     why: str | None
     actor: str
     origin: str
@@ -48,6 +49,7 @@ class OperationDocument(Document, frozen=True):
     canary: int
     ramp: bool
     halt_share: float
+    halt_least: int
     to_queue: str | None
     file: str | None
     created_at: str
