@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import httpx
-import pytest
 
 from redrive import Redrive
 from tests.conformance.makers import bury, dead, submit, take
@@ -16,6 +15,20 @@ BODY = (
 )
 WHY = "no mailbox ana@customer.example, token=s3cret"
 ROUTES = ("letters", "groups", "shape", "export")
+GUESSES = (
+    "payload.password:hunter2",
+    "-payload.password:hunter2",
+    "payload.Pass-Word:x",
+    "payload.note:x",
+    "payload.keys.token.0:t0",
+    "payload.mail:ana@customer.example",
+    'payload.paid:"4111 1111 1111 1111"',
+    "payload.with:341111111111111",
+    "payload.with:341111111111111.0",
+    "payload.with:>341111111111110",
+    "payload.with:<=341111111111111.5",
+    "payload.order:7 payload.order:8,ana@customer.example",
+)
 
 
 async def _bury(app: Redrive) -> str:
@@ -38,31 +51,15 @@ async def _found(client: httpx.AsyncClient, text: str) -> int:
     return count
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "payload.password:hunter2",
-        "-payload.password:hunter2",
-        "payload.Pass-Word:x",
-        "payload.note:x",
-        "payload.keys.token.0:t0",
-        "payload.mail:ana@customer.example",
-        'payload.paid:"4111 1111 1111 1111"',
-        "payload.with:341111111111111",
-        "payload.with:341111111111111.0",
-        "payload.with:>341111111111110",
-        "payload.with:<=341111111111111.5",
-        "payload.order:7 payload.order:8,ana@customer.example",
-    ],
-)
 async def test_a_filter_on_what_is_masked_needs_the_permission_to_reveal(
-    app: Redrive, viewer: httpx.AsyncClient, operator: httpx.AsyncClient, text: str
+    app: Redrive, viewer: httpx.AsyncClient, operator: httpx.AsyncClient
 ) -> None:
     await _bury(app)
-    for route in ROUTES:
-        refused = problem(await viewer.get(f"{DLQ}/{route}", params={"filter": text}), 403, "forbidden")
-        assert fields(refused) == [(None, "filter")]
-    await _found(operator, text)
+    for text in GUESSES:
+        for route in ROUTES:
+            refused = await viewer.get(f"{DLQ}/{route}", params={"filter": text})
+            assert fields(problem(refused, 403, "forbidden")) == [(None, "filter")]
+        await _found(operator, text)
 
 
 async def test_text_is_looked_for_where_the_caller_may_read_it(

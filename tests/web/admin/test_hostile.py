@@ -19,14 +19,12 @@ from tests.web.admin.asking import DLQ, good, rows_when
 from tests.web.problems import problem
 
 
-@pytest.mark.parametrize("letter", ["\ud800", 7, None, [], "a" * 400])
-async def test_a_cursor_that_someone_made_up_is_no_accident(
-    app: Redrive, viewer: httpx.AsyncClient, letter: object
-) -> None:
+async def test_a_cursor_that_someone_made_up_is_no_accident(app: Redrive, viewer: httpx.AsyncClient) -> None:
     await dead(app.store)
-    made_up = base64.urlsafe_b64encode(json.dumps(["oldest", 1, letter, 0]).encode()).decode()
-    answer = await viewer.get(f"{DLQ}/letters", params={"cursor": made_up})
-    assert answer.status_code in (200, 422)
+    for letter in ("\ud800", 7, None, [], "a" * 300):
+        made_up = base64.urlsafe_b64encode(json.dumps(["oldest", 1, letter, 0]).encode()).decode()
+        answer = await viewer.get(f"{DLQ}/letters", params={"cursor": made_up})
+        assert answer.status_code in (200, 422)
 
 
 async def test_an_instant_that_no_calendar_has_breaks_no_group(
@@ -51,15 +49,14 @@ async def test_a_place_beyond_the_audits_end_is_its_end(admin: httpx.AsyncClient
     assert rows == good(await admin.get(f"{DLQ}/audit?limit=1"))["rows"]
 
 
-@pytest.mark.parametrize(
-    ("path", "methods"), [("operations", "GET, POST"), ("group", "GET, PUT"), ("tenants/acme", "GET, PATCH")]
-)
 async def test_a_method_that_an_address_does_not_have_is_answered_with_all_it_has(
-    stranger: httpx.AsyncClient, path: str, methods: str
+    stranger: httpx.AsyncClient,
 ) -> None:
-    answer = await stranger.delete(f"{DLQ}/{path}")
-    problem(answer, 405, "method-not-allowed")
-    assert answer.headers["allow"] == methods
+    known = {"operations": "GET, POST", "group": "GET, PUT", "tenants/acme": "GET, PATCH"}
+    for path, methods in known.items():
+        answer = await stranger.delete(f"{DLQ}/{path}")
+        problem(answer, 405, "method-not-allowed")
+        assert answer.headers["allow"] == methods
 
 
 async def test_a_download_that_nobody_takes_ends_and_the_audit_says_so(
