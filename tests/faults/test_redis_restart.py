@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from redrive.core.condition import Durability
 from redrive.core.errors import StoreUnavailable
-from redrive.core.ports import Durability
 from tests.faults.processes import Child, Site, open_site
 from tests.faults.recovery import RESUMED_S, print_summary, redrive_all, wait_recovery
 from tests.faults.redis_server import FaultyRedis, open_redis

@@ -10,8 +10,9 @@ import pytest
 import trustme
 from redis.asyncio import Redis
 
+from redrive.core.condition import Durability
 from redrive.core.errors import StoreError, StoreUnavailable
-from redrive.core.ports import Cleanup, Durability
+from redrive.core.ports import Cleanup
 from redrive.core.settings import RedisSettings
 from redrive.stores.redis import RedisStore
 from tests.conformance import makers

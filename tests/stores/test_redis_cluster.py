@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from redis.crc import key_slot
 
+from redrive.core.condition import Durability, Grade
 from redrive.core.errors import StoreUnavailable
 from redrive.core.message import Delivery
-from redrive.core.ports import Durability, Grade
 from redrive.core.settings import FinishedSettings
 from redrive.stores.redis import RedisStore
 from redrive.wiring import make_store

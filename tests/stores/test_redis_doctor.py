@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from redrive.core.ports import Durability, Finding, Grade
+from redrive.core.condition import Durability, Finding, Grade
 from redrive.core.settings import RedisSettings
 from redrive.stores.redis import RedisStore
 from redrive.stores.redis.examination import judge_facts

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
+from redrive.core.condition import Durability
 from redrive.core.errors import ConfigurationError, StoreError, StoreFull, StoreUnavailable
 from redrive.core.message import Lapse
-from redrive.core.ports import Durability
 from redrive.core.settings import RedisSettings
 from redrive.stores.redis import RedisStore
 from redrive.stores.redis.durability import judge

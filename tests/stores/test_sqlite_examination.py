@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from redrive.core.ports import Finding, Grade
+from redrive.core.condition import Finding, Grade
 from redrive.stores.sqlite import SqliteStore
 from redrive.stores.sqlite.examination import examine
 from tests.conformance import makers

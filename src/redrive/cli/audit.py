@@ -18,7 +18,7 @@ from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.cli.times import moment
 from redrive.cli.times import since as instant_since
 from redrive.core.failure import clip
-from redrive.core.ports import JournalRow
+from redrive.core.records import JournalRow
 from redrive.core.redaction import redact
 from redrive.office.audit import Query, instant_of, interrupted, read
 from redrive.office.chain import Head, Verification, verify

@@ -12,7 +12,7 @@ from redrive.cli.output import Output, clean, name
 from redrive.cli.problems import Exit
 from redrive.cli.session import NO_FLAGS, Flags, open_store
 from redrive.cli.status import store_line
-from redrive.core.ports import Description, Finding, Grade
+from redrive.core.condition import Description, Finding, Grade
 
 _STYLES = {Grade.RIGHT: "green", Grade.WARNING: "yellow", Grade.WRONG: "bold red", Grade.UNKNOWN: "cyan"}
 

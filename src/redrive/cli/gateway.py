@@ -19,7 +19,7 @@ from redrive.cli.liveness import end_when_stuck
 from redrive.cli.mailbox import mailbox_folder
 from redrive.cli.problems import CommandError, Exit
 from redrive.config import Settings
-from redrive.core.ports import Description
+from redrive.core.condition import Description
 from redrive.mail.gateway import QUEUE
 from redrive.mailbox import Mailbox
 from redrive.office.queues import LiveWorker, live_workers

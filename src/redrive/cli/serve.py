@@ -16,7 +16,7 @@ from redrive.cli.output import Output
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags
 from redrive.cli.status import store_line
-from redrive.core.ports import Description
+from redrive.core.condition import Description
 from redrive.engine.signals import stop_on_signals
 from redrive.telemetry.log_format import configure_logs
 

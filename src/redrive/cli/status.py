@@ -15,8 +15,8 @@ from redrive.cli.ops import note_unattended, operation_table, snapshots
 from redrive.cli.output import Output, name
 from redrive.cli.session import NO_FLAGS, Flags, session
 from redrive.cli.times import age
+from redrive.core.condition import Capacity, Description
 from redrive.core.lanes import LaneState
-from redrive.core.ports import Capacity, Description
 from redrive.office.operations.documents import operation_document
 from redrive.office.queues import QueueStatus
 from redrive.office.retention.notice import notices, sentences

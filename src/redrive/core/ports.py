@@ -14,17 +14,19 @@ The conformance suite in tests/conformance is the other half of this contract.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Protocol
 
+from redrive.core.condition import Capacity, Description, Finding
 from redrive.core.lanes import QUANTUM, Lane, LaneChange, LaneState
 from redrive.core.letters import Account, ChangePage, DeadLetter, LetterKey, LetterPage, OperationTally
 from redrive.core.lifecycle import Move, State
 from redrive.core.limits import Rate
 from redrive.core.message import Delivery, Entry, Lease
+from redrive.core.records import Document, JournalRow, Record
 from redrive.core.verdict import Settlement
 
 APPEND_MESSAGES = 1_000
@@ -279,19 +281,6 @@ class Lanes(Protocol):
         ...
 
 
-Document = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A stored document with the version that the next `put` must expect."""
-
-    kind: str
-    id: str
-    version: int
-    document: Document
-
-
 class Records(Protocol):
     """Versioned JSON documents by kind and id: keys, operations, notes, workers."""
 
@@ -321,15 +310,6 @@ class Records(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class JournalRow:
-    """One row of a journal; positions count from 1 without gaps."""
-
-    position: int
-    at: int
-    document: Document
-
-
 class Journal(Protocol):
     """Rows that are only ever added: the audit."""
 
@@ -340,56 +320,6 @@ class Journal(Protocol):
     async def read_journal(self, name: str, *, after: int = 0, limit: int = PAGE) -> list[JournalRow]:
         """Rows in order, from after a position."""
         ...
-
-
-class Durability(StrEnum):
-    """What "accepted" means when the machine dies: on disk, within a stated window, in memory."""
-
-    A = "A"
-    B = "B"
-    C = "C"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Description:
-    """What a store says of itself; `url` never holds a secret."""
-
-    url: str
-    durability: Durability
-    meaning: str
-
-
-@dataclass(frozen=True, slots=True)
-class Capacity:
-    """How full a store is. Bytes by state are estimates; None where the store cannot tell."""
-
-    used_bytes: int
-    limit_bytes: int | None = None
-    waiting_bytes: int | None = None
-    finished_bytes: int | None = None
-    dead_bytes: int | None = None
-    accepts: bool = True
-    note: str = ""
-
-
-class Grade(StrEnum):
-    """What an examination found: right, worth a look, wrong, or not to be told from here."""
-
-    RIGHT = "right"
-    WARNING = "warning"
-    WRONG = "wrong"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of `redrive doctor`: what was looked at, what was found, and how to mend it."""
-
-    subject: str
-    grade: Grade
-    found: str
-    mend: str = ""
 
 
 class Feed(Protocol):

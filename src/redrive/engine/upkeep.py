@@ -11,7 +11,8 @@ import socket
 from collections.abc import Callable
 
 from redrive.core.message import Delivery
-from redrive.core.ports import PAGE, WORKER_RECORDS, Cleanup, Document, Store
+from redrive.core.ports import PAGE, WORKER_RECORDS, Cleanup, Store
+from redrive.core.records import Document
 from redrive.core.retry import RetryPolicy
 from redrive.core.settings import FinishedSettings, RetentionSettings
 from redrive.engine.failures import lapsed

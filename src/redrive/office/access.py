@@ -15,7 +15,8 @@ from enum import StrEnum
 
 from redrive.core.errors import ConfigurationError, VersionConflict
 from redrive.core.message import check_tenant
-from redrive.core.ports import Record, Store
+from redrive.core.ports import Store
+from redrive.core.records import Record
 from redrive.office.audit import Actor, action
 from redrive.office.records import every_record
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from redrive.core.ports import PAGE, JournalRow, Store
+from redrive.core.ports import PAGE, Store
+from redrive.core.records import JournalRow
 from redrive.office.chain import AUDIT, Head, add, add_once, head_of, journal
 
 __all__ = [

@@ -16,7 +16,8 @@ from hashlib import sha256
 from typing import Any
 
 from redrive.core.errors import VersionConflict
-from redrive.core.ports import PAGE, JournalRow, Store
+from redrive.core.ports import PAGE, Store
+from redrive.core.records import JournalRow
 
 AUDIT = "audit"
 HEAD_RECORDS = "audit_head"

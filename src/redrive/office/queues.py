@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from redrive.core.lanes import LaneState
 from redrive.core.message import check_queue
-from redrive.core.ports import PAGE, WORKER_RECORDS, QueueCounts, Record, Store
+from redrive.core.ports import PAGE, WORKER_RECORDS, QueueCounts, Store
+from redrive.core.records import Record
 from redrive.office.audit import Actor, action
 from redrive.office.records import every_record
 

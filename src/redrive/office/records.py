@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from redrive.core.ports import PAGE, Record, Store
+from redrive.core.ports import PAGE, Store
+from redrive.core.records import Record
 
 
 async def every_record(store: Store, kind: str) -> AsyncIterator[Record]:

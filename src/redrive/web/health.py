@@ -11,8 +11,9 @@ from collections.abc import Callable
 import msgspec
 from starlette.responses import Response
 
+from redrive.core.condition import Durability
 from redrive.core.errors import StoreError
-from redrive.core.ports import Durability, QueueCounts, Store
+from redrive.core.ports import QueueCounts, Store
 from redrive.office.access import KEY_RECORDS, Permission
 from redrive.web import description
 from redrive.web.access import PUBLIC, Call, Operation

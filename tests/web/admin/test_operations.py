@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from redrive import Redrive
 from redrive.core.lifecycle import State
-from redrive.core.ports import PAGE, Record
+from redrive.core.ports import PAGE
+from redrive.core.records import Record
 from redrive.office.audit import Actor
 from redrive.office.operations import Kind, Operations, Order
 from redrive.office.operations.ledger import OPERATION_RECORDS

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from redrive.core.ports import Document
+from redrive.core.records import Document
 
 NOTES = 100
 NOTE_LENGTH = 2_000

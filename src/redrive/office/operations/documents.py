@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from redrive.core.ports import JournalRow
+from redrive.core.records import JournalRow
 from redrive.office.audit import instant_of
 from redrive.office.operations.desk import Preview
 from redrive.office.operations.operation import SHOWN_IDS

@@ -18,7 +18,8 @@ import msgspec
 
 from redrive.core.errors import RedriveError, VersionConflict
 from redrive.core.letters import LetterKey
-from redrive.core.ports import Record, Store
+from redrive.core.ports import Store
+from redrive.core.records import Record
 from redrive.office.operations.operation import NoOperation, Operation, OperationError, read_operation
 from redrive.office.records import every_record
 

@@ -11,7 +11,8 @@ import secrets
 from collections.abc import AsyncIterator
 from typing import Final
 
-from redrive.core.ports import Record, Store
+from redrive.core.ports import Store
+from redrive.core.records import Record
 from redrive.office.operations import ledger
 from redrive.office.operations.operation import Operation, OperationError
 

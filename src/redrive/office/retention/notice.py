@@ -11,7 +11,8 @@ from shlex import quote
 from typing import Any
 
 from redrive.core.errors import VersionConflict
-from redrive.core.ports import Record, Store
+from redrive.core.ports import Store
+from redrive.core.records import Record
 from redrive.office.records import every_record
 from redrive.office.wire import instant
 

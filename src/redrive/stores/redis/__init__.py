@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from redrive.core.condition import Capacity, Description, Finding
 from redrive.core.errors import MissingExtra
-from redrive.core.ports import Capacity, Description, Finding, Store
+from redrive.core.ports import Store
 from redrive.core.settings import FinishedSettings, RedisSettings
 
 try:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from redrive.core.condition import Durability
 from redrive.core.errors import StoreError
-from redrive.core.ports import Durability
 from redrive.stores.redis.server import Facts
 
 _WORST_FIRST = (Durability.C, Durability.UNKNOWN, Durability.B, Durability.A)

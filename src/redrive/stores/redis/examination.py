@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from redis.exceptions import ResponseError
 
-from redrive.core.ports import Durability, Finding, Grade
+from redrive.core.condition import Durability, Finding, Grade
 from redrive.stores.redis.connections import Node
 from redrive.stores.redis.durability import judge
 from redrive.stores.redis.memory import read_memory

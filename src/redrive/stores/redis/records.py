@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from redrive.core.errors import VersionConflict
-from redrive.core.ports import PAGE, Document, JournalRow, Record
+from redrive.core.ports import PAGE
+from redrive.core.records import Document, JournalRow, Record
 from redrive.stores.redis.client import Client
 from redrive.stores.redis.source import to_ms
 

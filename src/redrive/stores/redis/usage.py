@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from redrive.core.condition import Capacity
 from redrive.core.errors import StoreError, StoreUnavailable
-from redrive.core.ports import Capacity
 from redrive.stores.redis.client import Client
 from redrive.stores.redis.memory import read_memory
 from redrive.stores.redis.server import Facts

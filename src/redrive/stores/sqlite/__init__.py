@@ -15,27 +15,14 @@ from typing import TypeVar
 
 import apsw
 
+from redrive.core.condition import Capacity, Description, Durability, Finding
 from redrive.core.errors import StoreError
 from redrive.core.lanes import Lane, LaneChange, LaneState
 from redrive.core.letters import Account, DeadLetter, LetterKey, LetterPage, OperationTally
 from redrive.core.lifecycle import Move
 from redrive.core.message import Delivery, Entry, Lease
-from redrive.core.ports import (
-    PAGE,
-    Capacity,
-    Claim,
-    Claimed,
-    Cleanup,
-    Description,
-    Document,
-    Durability,
-    Finding,
-    JournalRow,
-    OwnIndex,
-    QueueCounts,
-    Receipt,
-    Record,
-)
+from redrive.core.ports import PAGE, Claim, Claimed, Cleanup, OwnIndex, QueueCounts, Receipt
+from redrive.core.records import Document, JournalRow, Record
 from redrive.core.settings import FinishedSettings
 from redrive.core.verdict import Settlement
 from redrive.stores.sqlite import (

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import apsw
 
-from redrive.core.ports import Capacity, Finding, Grade
+from redrive.core.condition import Capacity, Finding, Grade
 from redrive.stores.sqlite.connection import DIALECT, open_reader
 from redrive.stores.statements import load_sql
 

@@ -6,7 +6,7 @@ import apsw
 import msgspec
 
 from redrive.core.errors import InvalidMessage, VersionConflict
-from redrive.core.ports import Document, JournalRow, Record
+from redrive.core.records import Document, JournalRow, Record
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.writer import Step
 from redrive.stores.statements import load_sql

@@ -11,7 +11,8 @@ from hashlib import sha256
 from typing import Final
 
 from redrive.core.errors import VersionConflict
-from redrive.core.ports import Record, Store
+from redrive.core.ports import Store
+from redrive.core.records import Record
 from redrive.office.operations.listing import new_id
 from redrive.web.access import Call
 from redrive.web.idempotency import IdempotencyKey, idempotency_key

@@ -1,0 +1,59 @@
+"""What a store says of itself: how durable it is, how full, and what an operator should mend.
+
+Plain facts; the stores find them, `redrive status` and `redrive doctor` show them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Durability(StrEnum):
+    """What "accepted" means when the machine dies: on disk, within a stated window, in memory."""
+
+    A = "A"
+    B = "B"
+    C = "C"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a store says of itself; `url` never holds a secret."""
+
+    url: str
+    durability: Durability
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """How full a store is. Bytes by state are estimates; None where the store cannot tell."""
+
+    used_bytes: int
+    limit_bytes: int | None = None
+    waiting_bytes: int | None = None
+    finished_bytes: int | None = None
+    dead_bytes: int | None = None
+    accepts: bool = True
+    note: str = ""
+
+
+class Grade(StrEnum):
+    """What an examination found: right, worth a look, wrong, or not to be told from here."""
+
+    RIGHT = "right"
+    WARNING = "warning"
+    WRONG = "wrong"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of `redrive doctor`: what was looked at, what was found, and how to mend it."""
+
+    subject: str
+    grade: Grade
+    found: str
+    mend: str = ""
