@@ -20,15 +20,15 @@ from redrive.web.answers import respond
 from redrive.web.problem_types import INVALID
 from redrive.web.problems import FieldError, Refused
 
-Text = Annotated[str, msgspec.Meta(max_length=200)]
+Text = Annotated[str, msgspec.Meta(max_length=200, description="Empty: any.")]
 
 
 class ReadAudit(Query, frozen=True):
     """Which rows: of one actor, verb or action (an operation's id is one), from an instant on."""
 
-    actor: Text | None = None
-    verb: Text | None = None
-    action: Text | None = None
+    actor: Text = ""
+    verb: Text = ""
+    action: Text = ""
     since: Annotated[str, msgspec.Meta(max_length=40, description="An instant with Z or an offset.")] = ""
     limit: Limit = 50
     cursor: Annotated[int, msgspec.Meta(ge=1, le=2**53, description="That of the page before.")] | None = None
@@ -81,7 +81,7 @@ class Audit:
 
     async def every(self, call: Call) -> Response:
         query = asked(call, ReadAudit)
-        wanted = Wanted(query.actor, query.verb, query.action, _instant(query.since))
+        wanted = Wanted(query.actor or None, query.verb or None, query.action or None, _instant(query.since))
         rows = await latest(self._office.store, wanted, query.limit, before=query.cursor)
         ends = len(rows) < query.limit or rows[-1].position == 1
         cursor = None if ends else rows[-1].position
