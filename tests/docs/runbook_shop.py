@@ -12,6 +12,9 @@ from typing import Any
 
 from redrive import Permanent, Redrive
 
+PATIENCE_S = 60.0
+PAUSE_S = 0.02
+
 app = Redrive()
 
 
@@ -25,5 +28,6 @@ async def send(order: dict[str, Any]) -> None:
 
 
 def _wait_until_released() -> None:
-    while not Path("released").exists():
-        time.sleep(0.02)
+    ends_s = time.monotonic() + PATIENCE_S
+    while not Path("released").exists() and time.monotonic() < ends_s:
+        time.sleep(PAUSE_S)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,10 +18,21 @@ from redrive import Delivery, Redrive, RetryPolicy, Submission, Temporary
 from redrive.testing import Clock, dead_letters, run_until_idle
 
 ROOT = Path(__file__).parents[2]
+_OFFICE = ("dlq", "show", "ops", "audit", "doctor")
 
 
 def _examples() -> list[str]:
     return re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+
+
+def _shell_lines() -> list[list[str]]:
+    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+    lines = [
+        shlex.split(line, comments=True)
+        for block in blocks
+        for line in block.replace("\\\n", " ").splitlines()
+    ]
+    return [line for line in lines if len(line) > 1]
 
 
 def test_the_first_handler_runs_as_written(tmp_path: Path) -> None:
@@ -58,6 +71,33 @@ async def test_the_other_examples_do_what_they_say(tmp_path: Path) -> None:
     names: dict[str, object] = {}
     exec(compile(source, "README.md", "exec"), names)  # noqa: S102 - our own README
     await names["example"](app, Clock, dead_letters, run_until_idle)  # type: ignore[operator]
+
+
+async def test_the_commands_of_the_night_run_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = Redrive(f"sqlite:///{tmp_path}/redrive.db")
+
+    @app.handler("orders", retry=RetryPolicy(attempts=1))
+    async def charge(order: dict[str, int]) -> None:
+        raise Temporary("payment gateway timed out", code="504")
+
+    async with app:
+        receipt = await app.submit("orders", {"order_id": 7}, tenant="acme")
+        await run_until_idle(app)
+    monkeypatch.setenv("REDRIVE_STORE", f"sqlite:///{tmp_path}/redrive.db")
+    commands = [line for line in _shell_lines() if line[0] == "redrive" and line[1] in _OFFICE]
+    assert len(commands) == 10
+    for command in commands:
+        arguments = [receipt.id if one == "ID" else one for one in command[1:]]
+        more = ["--dry-run"] if "--canary" in arguments else []
+        done = await asyncio.to_thread(
+            subprocess.run,
+            [sys.executable, "-m", "redrive", *arguments, *more],
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, (command, done.stderr)
 
 
 async def test_the_options_in_the_second_example_exist(tmp_path: Path) -> None:

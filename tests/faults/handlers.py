@@ -30,7 +30,7 @@ from redrive.telemetry.events import (
     WorkerStopped,
 )
 from tests.faults.ledger import Ledger, Line, Plan
-from tests.faults.waiting import wait_in_thread, wait_until
+from tests.waiting import wait_in_thread, wait_until
 
 ORDERS = "orders"
 PLAIN = "plain"

@@ -23,7 +23,7 @@ from tests.faults.checks import Evidence, Key, read_accounts
 from tests.faults.child import make_app
 from tests.faults.handlers import ORDERS
 from tests.faults.ledger import ACCEPTED, HANDED, Ledger, Line, Plan, Reader
-from tests.faults.waiting import Condition, wait_until
+from tests.waiting import Condition, wait_until
 
 ROOT = Path(__file__).parents[2]
 START_S = 15.0

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-from tests.faults.waiting import wait_until
+from tests.waiting import wait_until
 
 _CHUNK = 65_536
 

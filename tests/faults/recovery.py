@@ -10,7 +10,7 @@ from tests.conformance import makers
 from tests.faults.handlers import ORDERS, PLAIN
 from tests.faults.ledger import Plan
 from tests.faults.processes import Site
-from tests.faults.waiting import wait_until
+from tests.waiting import wait_until
 
 RESUMED_S = 5.0
 SLACK_S = 1.0

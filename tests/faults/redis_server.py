@@ -17,8 +17,8 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from tests.faults.waiting import wait_until
 from tests.servers import free_port, give_up
+from tests.waiting import wait_until
 
 READY_S = 15.0
 

@@ -7,7 +7,7 @@ import signal
 import time
 
 from tests.faults.processes import Child, Site
-from tests.faults.waiting import wait_until
+from tests.waiting import wait_until
 
 _TRIES = 20
 _WRITE_S = 0.5

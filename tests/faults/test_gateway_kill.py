@@ -25,7 +25,7 @@ from redrive.mailbox import Mailbox
 from redrive.testing import dead_letters
 from tests.faults.gateway_child import make_gateway
 from tests.faults.processes import ROOT
-from tests.faults.waiting import wait_until
+from tests.waiting import wait_until
 
 ADDRESSES = ("ok", "ok", "ok", "fail-1-then-ok", "reply-550-5.1.1", "slow-20ms")
 

@@ -16,7 +16,7 @@ import pytest
 from tests.faults.handlers import ORDERS, PLAIN
 from tests.faults.processes import Child, Site, open_site
 from tests.faults.recovery import RESUMED_S, print_summary, redrive_all, wait_recovery
-from tests.faults.waiting import wait_until
+from tests.waiting import wait_until
 
 LEASE_S = 1.0
 BATCH = 20

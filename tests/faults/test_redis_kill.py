@@ -17,8 +17,8 @@ from redrive.office.access import Access, Role
 from redrive.office.audit import Actor
 from tests.faults.processes import Child, Site, open_site
 from tests.faults.recovery import print_summary, redrive_all, wait_recovery
-from tests.faults.waiting import wait_until
 from tests.servers import free_port
+from tests.waiting import wait_until
 
 LEASE_S = 1.0
 TENANTS = ("acme", "globex")

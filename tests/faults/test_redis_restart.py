@@ -22,7 +22,7 @@ from redrive.core.errors import StoreUnavailable
 from tests.faults.processes import Child, Site, open_site
 from tests.faults.recovery import RESUMED_S, print_summary, redrive_all, wait_recovery
 from tests.faults.redis_server import FaultyRedis, open_redis
-from tests.faults.waiting import wait_until
+from tests.waiting import wait_until
 
 LEASE_S = 1.0
 SUBMITS_A_ROUND = 120

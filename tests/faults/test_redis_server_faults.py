@@ -11,8 +11,8 @@ from tests.faults.ledger import Plan
 from tests.faults.processes import Child, Site, open_site
 from tests.faults.recovery import RESUMED_S, bury, wait_recovery
 from tests.faults.redis_server import FaultyRedis, open_redis
-from tests.faults.waiting import wait_until
 from tests.office.desks import desk, discard
+from tests.waiting import wait_until
 
 LEASE_S = 1.0
 PAUSED_S = 1.5 * LEASE_S

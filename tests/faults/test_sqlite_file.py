@@ -11,7 +11,7 @@ import pytest
 from tests.faults.child import make_app
 from tests.faults.ledger import Plan
 from tests.faults.processes import Site, open_site
-from tests.faults.waiting import wait_until
+from tests.waiting import wait_until
 
 LEASE_S = 0.5
 

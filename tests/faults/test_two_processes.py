@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.faults.handlers import ORDERS
 from tests.faults.processes import Child, Site, open_site
-from tests.faults.waiting import wait_until
+from tests.waiting import wait_until
 
 SUBMITS = 1_500
 WORST_S = 1.0

@@ -15,8 +15,8 @@ from redrive.office.leases import Lease
 from redrive.office.operations import OperationState
 from redrive.telemetry.events import Event, OperationEnded
 from tests.conformance.backends import Bench
-from tests.faults.waiting import wait_until
 from tests.office.desks import desk, letters, redrive
+from tests.waiting import wait_until
 
 DAY_S = 86_400.0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
@@ -11,6 +10,7 @@ from redis.asyncio import Redis
 
 from redrive.core.errors import StoreUnavailable
 from redrive.core.ports import Store
+from tests.waiting import wait_until
 
 T = TypeVar("T")
 OpenStore = TypeVar("OpenStore", bound=Store)
@@ -40,11 +40,15 @@ async def eventually(
     call: Callable[[], Awaitable[T]], *, patience_s: float = 10.0, told: set[str] | None = None
 ) -> T:
     """What the call answers once the store can be reached; `told` gathers what was said before."""
-    async with asyncio.timeout(patience_s):
-        while True:
-            try:
-                return await call()
-            except StoreUnavailable as error:
-                if told is not None:
-                    told.add(str(error))
-                await asyncio.sleep(0.02)
+    answers: list[T] = []
+
+    async def answered() -> bool:
+        try:
+            answers.append(await call())
+        except StoreUnavailable as error:
+            if told is not None:
+                told.add(str(error))
+        return bool(answers)
+
+    await wait_until(answered, patience_s, "the store answers")
+    return answers[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from redrive.wiring import make_store
 from tests.conformance import makers
 from tests.servers import RedisCluster, ask, bus_port, join, start_cluster, start_node
 from tests.stores.redis_server import connected, eventually, opened
+from tests.waiting import wait_until
 
 QUEUES = tuple(f"queue{number}" for number in range(9))
 
@@ -161,8 +162,14 @@ async def test_the_queues_of_a_node_that_dies_are_found_on_its_replica(
     lost, queue = cluster.servers[1], next(one for one in QUEUES if index_of(one) == 1)
     async with opened(RedisStore(cluster.url)) as store:
         await makers.submit(store, queue=queue)
-        await until(lambda: ask(replica.port, "CLUSTER", "REPLICATE", node_id(cluster, 1)) == b"+OK\r\n")
-        await until(lambda: b"master_link_status:up" in ask(replica.port, "INFO", "replication"))
+        await wait_until(
+            lambda: ask(replica.port, "CLUSTER", "REPLICATE", node_id(cluster, 1)) == b"+OK\r\n",
+            20,
+            "the node has come to know its master",
+        )
+        await wait_until(
+            lambda: b"master_link_status:up" in ask(replica.port, "INFO", "replication"), 20, "it follows it"
+        )
         lost.process.kill()
         lost.process.wait()
         ask(replica.port, "CLUSTER", "FAILOVER", "TAKEOVER")
@@ -176,12 +183,6 @@ async def test_a_store_that_takes_a_cluster_for_one_server_learns_better(redis_c
             await makers.submit(store, queue=queue)
         await store.wait(QUEUES, 0.01)
         assert [counts.pending for counts in await store.queues()] == [1] * len(QUEUES)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - nobody tells when a cluster has come to know a node
-            await asyncio.sleep(0.02)
 
 
 async def take_eventually(store: RedisStore, queue: str) -> list[Delivery]:

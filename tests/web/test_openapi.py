@@ -8,20 +8,12 @@ from typing import Any
 import httpx
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from schemathesis import GenerationMode
-from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    negative_data_rejection,
-    response_headers_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
 
 from redrive.office.access import Role
 from redrive.web.problem_types import PROBLEMS
 from tests.web.background import Served
+from tests.web.fuzzing import check_answers
 
 OPERATIONS = (
     ("POST", "/v1/emails"),
@@ -32,14 +24,6 @@ OPERATIONS = (
     ("GET", "/health/ready"),
     ("GET", "/health/outbox"),
 )
-CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    negative_data_rejection,
-    response_headers_conformance,
-    response_schema_conformance,
-]
 EXAMPLES = 60
 
 
@@ -74,21 +58,7 @@ def test_whatever_is_sent_the_server_does_as_it_says(
 ) -> None:
     operation = schemathesis.openapi.from_dict(document)[path][method]
     role = Role.VIEWER if method == "GET" else Role.SUBMIT
-    headers = {"Authorization": f"Bearer {served.keys[role]}"}
-
-    @seed(4)
-    @settings(
-        max_examples=EXAMPLES,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(case=operation.as_strategy(generation_mode=mode))
-    def check(case: schemathesis.Case) -> None:
-        case.call_and_validate(base_url=served.url, headers=headers, checks=CHECKS)
-
-    check()
+    check_answers(served, operation, role, mode, EXAMPLES)
 
 
 def test_the_docs_page_shows_all_and_fetches_nothing(served: Served, document: dict[str, Any]) -> None:

@@ -19,9 +19,9 @@ from redrive import Redrive, Submission
 from redrive.core.letters import Account
 from redrive.core.lifecycle import State
 from redrive.core.ports import PAGE
-from tests.faults.waiting import wait_until
 from tests.office.desks import desk
 from tests.office.story import shop
+from tests.waiting import wait_until
 
 TENANTS = tuple(f"tenant{number:02d}" for number in range(12))
 CAUSES = (*["relay"] * 8, *["mailbox"] * 5, *["template"] * 3, *["policy"] * 2, *["recipient"] * 2)

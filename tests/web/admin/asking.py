@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import httpx
+
+from tests.waiting import wait_until
 
 DLQ = "/admin/dlq"
 SECRET = b'{"order": 7, "password": "hunter2", "note": "call ana"}'
@@ -27,21 +28,22 @@ async def rows_of(client: httpx.AsyncClient, **query: str) -> list[dict[str, Any
 
 async def rows_when(client: httpx.AsyncClient, count: int, **query: str) -> list[dict[str, Any]]:
     """The same, once there are so many."""
-    async with asyncio.timeout(_PATIENCE_S):
-        while True:
-            rows = await rows_of(client, **query)
-            if len(rows) >= count:
-                return rows
-            await asyncio.sleep(0.02)
+
+    async def there() -> bool:
+        return len(await rows_of(client, **query)) >= count
+
+    await wait_until(there, _PATIENCE_S, f"the audit has {count} rows")
+    return await rows_of(client, **query)
 
 
 async def ended(client: httpx.AsyncClient, started: httpx.Response) -> dict[str, Any]:
     """The operation that was started, once it has ended or halted."""
     assert started.status_code == 202, started.text
     where = started.headers["location"]
-    async with asyncio.timeout(_PATIENCE_S):
-        while True:
-            seen = good(await client.get(where))
-            if seen["state"] in ("finished", "failed", "cancelled", "halted"):
-                return seen
-            await asyncio.sleep(0.02)
+
+    async def stands() -> bool:
+        return good(await client.get(where))["state"] in ("finished", "failed", "cancelled", "halted")
+
+    await wait_until(stands, _PATIENCE_S, "the operation has ended or halted")
+    seen: dict[str, Any] = good(await client.get(where))
+    return seen

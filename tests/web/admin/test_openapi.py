@@ -9,14 +9,13 @@ import httpx
 import msgspec
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from schemathesis import GenerationMode
 
 from redrive.office.access import Role
 from redrive.web.admin.documents import SCHEMAS
 from tests.web.admin.walking import WALK, Filled, Step
 from tests.web.background import Served
-from tests.web.test_openapi import CHECKS
+from tests.web.fuzzing import check_answers
 
 EXAMPLES = 12
 
@@ -35,21 +34,7 @@ def test_whatever_is_sent_the_admin_api_does_as_it_says(
     operation = schemathesis.openapi.from_dict(document)[f"/admin/dlq{step.path}"][step.method]
     if mode is GenerationMode.NEGATIVE and not (operation.query or operation.body):
         return
-    headers = {"Authorization": f"Bearer {served.keys[Role.ADMIN]}"}
-
-    @seed(4)
-    @settings(
-        max_examples=EXAMPLES,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(case=operation.as_strategy(generation_mode=mode))
-    def check(case: schemathesis.Case) -> None:
-        case.call_and_validate(base_url=served.url, headers=headers, checks=CHECKS)
-
-    check()
+    check_answers(served, operation, Role.ADMIN, mode, EXAMPLES)
 
 
 @pytest.mark.parametrize("step", WALK, ids=lambda step: f"{step.method} {step.path}")

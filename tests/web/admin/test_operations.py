@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import httpx
 import pytest
 from msgspec.structs import replace
@@ -17,6 +15,7 @@ from redrive.office.operations import Kind, Operations, Order
 from redrive.office.operations.ledger import OPERATION_RECORDS
 from tests.conformance.makers import dead, drain
 from tests.office.desks import work
+from tests.waiting import wait_until
 from tests.web.admin.asking import DLQ, SECRET, ended, good, rows_of
 from tests.web.problems import fields, problem
 
@@ -85,11 +84,13 @@ async def test_a_failing_canary_halts_and_leaves_the_others_unmoved(
     await dead(app.store, 20)
     order = {"kind": "redrive", "filter": "queue:orders", "canary": 5}
     started = await operator.post(f"{DLQ}/operations", json=order)
-    ran = 0
-    async with asyncio.timeout(20):
-        while ran < 5:
-            ran += await work(app.store, lambda message: False)
-            await asyncio.sleep(0.02)
+    ran: list[int] = []
+
+    async def five_ran() -> bool:
+        ran.append(await work(app.store, lambda message: False))
+        return sum(ran) >= 5
+
+    await wait_until(five_ran, 20, "the canary has run")
     seen = await ended(operator, started)
     assert (seen["state"], seen["moved"], seen["failed"]) == ("halted", 5, 5)
     cancelled = good(await operator.post(f"{started.headers['location']}/cancel"))
