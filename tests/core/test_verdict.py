@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,11 +14,14 @@ from redrive.core.message import Progress
 from redrive.core.retry import RetryPolicy, UncertainPolicy, delay_s
 from redrive.core.verdict import (
     CRASH_LIMIT,
+    PROBE_S,
     Bury,
     Complete,
     Deferred,
     Done,
     Failed,
+    Held,
+    Hold,
     Outcome,
     Reason,
     Release,
@@ -132,12 +137,36 @@ def test_without_an_attempt_limit_a_temporary_failure_always_waits(at: Progress,
 
 
 @pytest.mark.parametrize(
-    ("not_before_at", "due_at"), [(None, NOW + 1_000), (NOW, NOW + 1_000), (NOW + 90_000, NOW + 90_000)]
+    ("not_before_at", "due_at"), [(None, NOW + 750), (NOW, NOW + 750), (NOW + 90_000, NOW + 90_000)]
 )
 def test_the_handlers_earliest_instant_is_kept(not_before_at: int | None, due_at: int) -> None:
-    verdict = judge(Failed(failure(), not_before_at))
+    verdict = decide(Failed(failure(), not_before_at), progress(1), RetryPolicy(), now=NOW, jitter=0.0)
     assert isinstance(verdict, RetryAt)
     assert verdict.due_at == due_at
+
+
+@given(policies, st.lists(jitters, min_size=2, max_size=2, unique=True), st.integers(10_000, 10**8))
+def test_what_was_asked_to_wait_together_comes_back_spread_and_never_earlier(
+    policy: RetryPolicy, draws: list[float], asked_ms: int
+) -> None:
+    policy = replace(policy, attempts=None)
+    early, late = (
+        decide(Failed(failure(), NOW + asked_ms), progress(1), policy, now=NOW, jitter=draw)
+        for draw in sorted(draws)
+    )
+    assert isinstance(early, RetryAt)
+    assert isinstance(late, RetryAt)
+    assert NOW + asked_ms <= early.due_at <= late.due_at
+    longest_ms = max(asked_ms, 1000 * policy.cap_s) * (1 + policy.jitter)
+    assert late.due_at <= NOW + longest_ms + 1
+
+
+def test_lanes_that_are_held_together_are_probed_apart() -> None:
+    held = Held(failure())
+    probes = [decide(held, progress(1), RetryPolicy(), now=NOW, jitter=draw / 100) for draw in range(100)]
+    instants = {verdict.probe_at for verdict in probes if isinstance(verdict, Hold)}
+    assert len(instants) == 100
+    assert min(instants) >= NOW + 0.75 * 1000 * PROBE_S
 
 
 @pytest.mark.parametrize("attempts", [1, 4, 5, 100])

@@ -32,11 +32,11 @@ async def test_a_hold_counts_no_attempt_and_buries_nothing(app: Redrive) -> None
     assert lane is not None
     assert (lane.state, lane.held_reason, lane.waiting) == (LaneState.HELD, "535 authentication failed", 20)
     held = len(runs)
-    clock.advance(timedelta(seconds=PROBE_S + 1))
+    clock.advance(timedelta(seconds=PROBE_S * 1.3))
     assert await run_until_idle(app) == {"held": 1}
     assert len(runs) == held + 1
     password[0] = "new"
-    clock.advance(timedelta(seconds=PROBE_S + 1))
+    clock.advance(timedelta(seconds=PROBE_S * 1.3))
     assert await run_until_idle(app) == {"done": 20}
     assert await dead_letters(app) == []
     lane = await app.store.lane("mail", "acme")

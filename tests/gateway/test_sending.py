@@ -134,6 +134,30 @@ async def test_a_relay_that_is_down_costs_no_attempts(tmp_path: Path) -> None:
         assert (account.progress.attempts, account.progress.due_at > app.store.now()) == (0, True)
 
 
+async def test_mails_that_wait_for_a_relay_come_back_spread_and_the_log_says_it_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "redrive")
+    async with make_gateway(tmp_path, "smtp://127.0.0.1:1") as app:
+        requests = [MailRequest(mail(f"ok+{number}@example.org")) for number in range(60)]
+        receipts = await app.mail.submit_many(requests, tenant="acme")
+        assert await run_until_idle(app) == {"released": 60}
+        waiting = await app.store.accounts(QUEUE, [receipt.id for receipt in receipts])
+        assert len({account.progress.due_at for account in waiting}) > 30
+    told = [line.getMessage() for line in caplog.records if "Worker" not in line.getMessage()]
+    assert told == ["Mail relay cannot be reached, mails wait"]
+
+
+async def test_mails_that_the_server_wants_slower_come_back_spread(gateway: Redrive) -> None:
+    requests = [MailRequest(mail(f"reply-450-4.2.2+{number}@example.org")) for number in range(40)]
+    receipts = await gateway.mail.submit_many(requests, tenant="acme")
+    await run_until_idle(gateway)
+    accounts = await gateway.store.accounts(QUEUE, [receipt.id for receipt in receipts])
+    due = [account.progress.due_at for account in accounts]
+    assert len(set(due)) == 40
+    assert max(due) - min(due) > 60_000
+
+
 async def test_an_email_message_is_accepted_as_it_is_and_its_bcc_is_hidden(
     gateway: Redrive, inbox: Mailbox
 ) -> None:

@@ -63,8 +63,17 @@ PROFILES: dict[str, RetryPolicy] = {
 
 def delay_s(policy: RetryPolicy, failed: int, jitter: float) -> float:
     """Seconds to wait after the `failed`-th failed attempt (from 1); `jitter` is drawn from [0, 1)."""
-    plain = plain_delay_s(policy, failed)
-    return plain * (1 + policy.jitter * (2 * jitter - 1))
+    return spread_s(policy, plain_delay_s(policy, failed), jitter)
+
+
+def spread_s(policy: RetryPolicy, delay_s: float, jitter: float) -> float:
+    """A delay of our own choice, varied both ways, so that what failed together does not return together."""
+    return delay_s * (1 + policy.jitter * (2 * jitter - 1))
+
+
+def spread_after_s(policy: RetryPolicy, delay_s: float, jitter: float) -> float:
+    """A delay that someone asked for: never shorter, and longer by the policy's share at most."""
+    return delay_s * (1 + policy.jitter * jitter)
 
 
 def plain_delay_s(policy: RetryPolicy, failed: int) -> float:

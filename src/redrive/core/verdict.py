@@ -12,7 +12,7 @@ from typing import assert_never
 
 from redrive.core.failure import Failure, Kind, Scope
 from redrive.core.message import Delivery, Progress
-from redrive.core.retry import RetryPolicy, UncertainPolicy, delay_s
+from redrive.core.retry import RetryPolicy, UncertainPolicy, delay_s, spread_after_s, spread_s
 
 CRASH_LIMIT = 3
 PROBE_S = 30.0
@@ -127,7 +127,7 @@ def decide(outcome: Outcome, progress: Progress, policy: RetryPolicy, *, now: in
         case Deferred(until_at=until_at):
             return Release(until_at)
         case Held(failure=failure):
-            return Hold(now + round(1000 * PROBE_S), failure.reason)
+            return Hold(now + round(1000 * spread_s(policy, PROBE_S, jitter)), failure.reason)
         case Unreadable(failure=failure):
             return Bury(Reason.POISON, failure)
         case Failed(failure=failure):
@@ -162,4 +162,7 @@ def _retry(
         uncertain = failure.kind is Kind.UNCERTAIN
         return Bury(Reason.UNCERTAIN if uncertain else Reason.EXHAUSTED, failure)
     due_at = now + round(1000 * delay_s(policy, progress.attempts, jitter))
-    return RetryAt(max(due_at, failed.not_before_at or 0), failure)
+    if failed.not_before_at is not None:
+        asked_ms = max(0, failed.not_before_at - now)
+        due_at = max(due_at, now + round(spread_after_s(policy, asked_ms, jitter)))
+    return RetryAt(due_at, failure)

@@ -194,7 +194,7 @@ class Settler:
                 await apply(self._source, batch, self._holds.tell, ours)
             except StoreUnavailable:
                 ours = self._keeper.holds
-                await asyncio.sleep(pause_s)
+                await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load
                 pause_s = min(2.0, pause_s * 2)
                 batch = self._drop_lost(batch)
             except StoreError as error:

@@ -8,6 +8,7 @@ A call that the store could not answer is repeated with the same ids, which is s
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -103,7 +104,7 @@ class Submitter:
             except StoreFull:
                 raise
             except StoreUnavailable:
-                await asyncio.sleep(pause_s)
+                await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load
         return await self._outbox.append(groups)
 
 

@@ -7,6 +7,7 @@ dot is uncertain (P63); a relay that cannot be reached costs no attempt. Renders
 
 from __future__ import annotations
 
+import random
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
@@ -53,7 +54,7 @@ class Gateway:
         self._rules = rules
         self._append = append
         self._policy = policy
-        self._outage = Outage(str(pool.relay), time.monotonic)
+        self._outage = Outage(str(pool.relay), time.monotonic, random.random)
         self._parents: OrderedDict[str, bytes] = OrderedDict()
 
     async def handle(self, stored: Stored, delivery: Delivery) -> None:
@@ -61,7 +62,7 @@ class Gateway:
         if len(stored.to) != 1:
             await self._fan_out(stored, delivery)
             return
-        if (pause := self._outage.closed_for) is not None:
+        if (pause := self._outage.wait(delivery.message.id)) is not None:
             raise Later(pause, "the relay cannot be reached")
         try:
             envelope = Envelope(
@@ -109,7 +110,7 @@ class Gateway:
         if isinstance(error, TlsFailed) or (isinstance(error, AuthenticationFailed) and error.code is None):
             return Hold(str(error), code=type(error).__name__, scope="provider")
         if isinstance(error, Unreachable):
-            return Later(self._outage.failed(str(error)), str(error))
+            return Later(self._outage.failed(delivery.message.id, str(error)), str(error))
         if error.after_dot:
             return Uncertain(str(error), code=type(error).__name__, scope="message")
         said = [str(part) for part in (error.code, error.enhanced, error.text) if part]

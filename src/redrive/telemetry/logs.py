@@ -21,7 +21,7 @@ logger = logging.getLogger("redrive")
 
 def log_event(event: Event) -> None:
     """The sink."""
-    level = _LEVELS[type(event)]
+    level = _level(event)
     if not logger.isEnabledFor(level):
         return
     text, fields = _describe(event)
@@ -29,11 +29,18 @@ def log_event(event: Event) -> None:
     logger.log(level, text, extra={"fields": fields}, exc_info=error)
 
 
+def _level(event: Event) -> int:
+    """What waits for the same outage, or for a draining worker, is not told line by line."""
+    if isinstance(event, events.Released) and event.failure is None:
+        return logging.DEBUG
+    return _LEVELS[type(event)]
+
+
 _LEVELS: Mapping[type, int] = {
     events.Completed: logging.INFO,
     events.RetryScheduled: logging.WARNING,
     events.Buried: logging.ERROR,
-    events.Released: logging.INFO,
+    events.Released: logging.WARNING,
     events.LaneHeld: logging.ERROR,
     events.LaneResumed: logging.INFO,
     events.SettleRefused: logging.WARNING,
