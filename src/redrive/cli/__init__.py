@@ -33,7 +33,7 @@ app = App(
 )
 for command in (
     "up:up",
-    "demo:demo",
+    "demo.demo:demo",
     "serve:serve",
     "worker:worker",
     "mail:mail",
@@ -44,8 +44,8 @@ for command in (
     "messages:show",
     "messages:cancel",
     "messages:run_now",
-    "queues:queue",
-    "tenants:tenant",
+    "queue:queue",
+    "tenant:tenant",
     "dlq:dlq",
     "ops:ops",
     "audit:audit",

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cyclopts import App
-from rich.console import Group, RenderableType
-from rich.text import Text
 
-from redrive.cli.output import Output, clean, name
 from redrive.cli.problems import CommandError, Exit
+from redrive.cli.render.audit import audit_table, verdict
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
-from redrive.cli.times import moment
 from redrive.cli.times import since as instant_since
-from redrive.core.failure import clip
 from redrive.core.records import JournalRow
-from redrive.core.redaction import redact
-from redrive.office.audit import Query, instant_of, interrupted, read
+from redrive.office.audit import Query, interrupted, read
 from redrive.office.chain import Head, Verification, verify
 from redrive.office.operations.documents import row_document
 
 audit = App(name="audit", help="Who did what, and whether that record is whole.")
-
-_LONGEST = 300
-_EMPTY: tuple[object, ...] = (None, "", [], 0, False)
-_HASHES = frozenset(("hash", "sha256"))
-_OURS = frozenset(("why",))
-"""Our own words, that name an actor and hold nothing unmasked: `ana@host` is no recipient."""
-_HASH_SHOWN = 12
 _HEAD = re.compile(r"(\d{1,18}):([0-9a-f]{64})", re.ASCII)
 
 
@@ -71,7 +57,7 @@ async def list_rows(
         query = Query(actor, verb, action, since_at)
         rows = await _rows(current, query, limit, unfinished=unfinished)
         document = {"rows": [row_document(row) for row in rows]}
-        current.output.answer(document, lambda: _table(current.output, rows))
+        current.output.answer(document, lambda: audit_table(current.output, rows))
 
 
 @audit.command(name="verify")
@@ -86,7 +72,7 @@ async def verify_rows(*, head: str | None = None, flags: Flags = NO_FLAGS) -> in
     known = None if head is None else _head(head)
     async with session(flags) as current:
         found = await verify(current.store, known)
-        current.output.answer(_document(found), lambda: _verdict(found))
+        current.output.answer(_document(found), lambda: verdict(found))
         if found.whole and found.rows:
             kept = _head_text(found.head)
             current.output.note(f"keep this elsewhere, and later: redrive audit verify --head {kept}")
@@ -100,51 +86,6 @@ async def _rows(current: Session, query: Query, limit: int, *, unfinished: bool)
     async for row in read(current.store, query):
         latest.append(row)
     return list(latest)
-
-
-def _table(output: Output, rows: list[JournalRow]) -> RenderableType:
-    if not rows:
-        return Text("no rows")
-    table = output.table("row", "at (UTC)", "who", "did", "", "what", numbers=("row",), words=("what",))
-    for row in rows:
-        document = row.document
-        table.add_row(
-            str(row.position),
-            moment(instant_of(row)),
-            name(f"{document.get('actor')} ({document.get('origin')})"),
-            name(document.get("verb", "")),
-            _step(document),
-            name(_what(document)),
-        )
-    return table
-
-
-def _step(document: Mapping[str, Any]) -> Text:
-    step = clean(document.get("row", ""))
-    if step != "outcome":
-        return Text(step, "dim")
-    return Text("done", "green") if document.get("ok") else Text("failed", "red")
-
-
-def _what(document: Mapping[str, Any]) -> str:
-    """The subject or the result, leaf by leaf, masked, without what is empty; a hash by its beginning."""
-    content = document.get("subject") or document.get("result") or {}
-    leaves = _leaves({**content, "error": document.get("error")})
-    return clip(", ".join(_leaf(key, value) for key, value in leaves), _LONGEST)
-
-
-def _leaf(key: str, value: str) -> str:
-    text = clean(f"{key}={value}")
-    return text if key in _OURS else redact(text)
-
-
-def _leaves(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for key, value in content.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value)
-        elif value not in _EMPTY:
-            text = value if isinstance(value, str) else json.dumps(value)
-            yield key, text[:_HASH_SHOWN] if key in _HASHES else text
 
 
 def _head(text: str) -> Head:
@@ -166,11 +107,3 @@ def _document(found: Verification) -> dict[str, Any]:
         "faults": [{"row": fault.position, "what": fault.what} for fault in found.faults],
         "head": _head_text(found.head),
     }
-
-
-def _verdict(found: Verification) -> RenderableType:
-    if found.whole:
-        return Text(f"{found.rows:,} rows, the chain is whole", "green")
-    lines = [Text(f"{found.rows:,} rows, the chain is broken:", "bold red")]
-    lines += [Text(f"  row {fault.position}: {clean(fault.what)}") for fault in found.faults]
-    return Group(*lines)

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from redrive.cli.output import Output, clean, name
 from redrive.cli.problems import Exit
+from redrive.cli.render.store import store_line
 from redrive.cli.session import NO_FLAGS, Flags, open_store
-from redrive.cli.status import store_line
 from redrive.core.condition import Description, Finding, Grade
 
 _STYLES = {Grade.RIGHT: "green", Grade.WARNING: "yellow", Grade.WRONG: "bold red", Grade.UNKNOWN: "cyan"}

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import mimetypes
 import sys
+from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
 from redrive.app import Redrive
-from redrive.cli.classify import classify
-from redrive.cli.mail_page import mail_document, mail_page
 from redrive.cli.output import Output
 from redrive.cli.problems import CommandError, Exit
+from redrive.cli.render.mail import judgement_line, judgement_page, mail_document, mail_page
 from redrive.cli.send import answer_receipt, parse_header
 from redrive.cli.session import NO_FLAGS, Flags, refuse_missing
+from redrive.core.failure import Kind
 from redrive.core.message import DEFAULT_TENANT
 from redrive.mail.gateway import QUEUE
+from redrive.mail.judging.replies import Judgement, Reply, Stage
+from redrive.mail.judging.rules import Rules
 from redrive.mail.writing.checking import MAX_BYTES
 from redrive.mail.writing.mail import Attachment, Mail
 
 mail = App(name="mail", help="Send mails, see how far they are, and judge replies.")
-mail.command(classify)
 
 
 @mail.command
@@ -117,6 +120,38 @@ async def show(mail_id: str, /, *, flags: Flags = NO_FLAGS) -> None:
         output.answer(mail_document(status), lambda: mail_page(status, now))
 
 
+@mail.command
+def classify(
+    reply: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    /,
+    *,
+    stage: Stage | None = None,
+    rules: Path | None = None,
+    flags: Flags = NO_FLAGS,
+) -> None:
+    """What would be done about a mail server's reply, by which rule, and why.
+
+    Parameters
+    ----------
+    reply
+        The reply, such as "550 5.7.1 …"; without one, or with -, each line of standard input is one.
+    stage
+        Where in the dialogue it came; without it, what the reply itself tells counts.
+    rules
+        A TOML file laid over our rules; without it, the one that the setting `mail_rules` names.
+    """
+    chosen = rules or flags.settings().mail_rules
+    table = Rules.default() if chosen is None else Rules.load(chosen)
+    output = Output(flags.json)
+    if reply is not None and reply != "-":
+        judged = table.judge(Reply.parse(reply, stage=stage))
+        output.answer(_judgement_document(reply, judged), lambda: judgement_page(judged))
+        return
+    for line in _lines():
+        judged = table.judge(Reply.parse(line, stage=stage))
+        output.answer(_judgement_document(line, judged), partial(judgement_line, line, judged))
+
+
 def _content(given: str | None) -> str | None:
     return sys.stdin.read() if given == "-" else given
 
@@ -130,3 +165,23 @@ def _attachment(file: Path) -> Attachment:
         raise CommandError(f"{file} cannot be read: {error.strerror}", Exit.USAGE) from error
     kind, packed = mimetypes.guess_type(file.name)
     return Attachment.of(file.name, data, kind if kind and not packed else "application/octet-stream")
+
+
+def _lines() -> Iterator[str]:
+    if sys.stdin.isatty():
+        raise CommandError('give a reply, as in "550 5.7.1 …", or pipe in one a line', Exit.USAGE)
+    for line in sys.stdin.buffer:
+        yield line.decode("utf-8", "replace").rstrip("\r\n")
+
+
+def _judgement_document(reply: str, judged: Judgement) -> dict[str, Any]:
+    return {
+        "reply": reply,
+        "action": judged.action.value,
+        "scope": judged.scope.value,
+        "kind": judged.kind.value,
+        "rule": judged.rule,
+        "why": judged.why,
+        "retry": judged.kind is not Kind.PERMANENT,
+        "retryAfter": judged.retry_after_s,
+    }

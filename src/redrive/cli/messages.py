@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from redrive.cli.life import life
 from redrive.cli.problems import CommandError, Exit, no_message
-from redrive.cli.revealing import shown
+from redrive.cli.render.letter import life
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.core.letters import Account
 from redrive.core.redaction import redact
@@ -38,7 +37,7 @@ async def show(
     async with session(flags) as current:
         account = await _find(current, message_id)
         why = await current.messages.why(account)
-        (document,) = await shown(current, [account_document(account)], reveal=reveal)
+        (document,) = await current.shown([account_document(account)], reveal=reveal)
         body_shown = document.pop("originalData")
         payload = [body_shown] if body or reveal else []
         if payload:

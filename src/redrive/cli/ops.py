@@ -1,35 +1,32 @@
-"""`redrive ops`: operations under way and ended; look at one, pause, resume, cancel it, wait for it."""
+"""`redrive ops`: operations under way and ended; look at one, pause, resume, cancel it, wait for it.
+
+An operation is durable from its start on: Ctrl-C or SIGTERM only ends the watching, and the words then say
+how to go on or to cancel.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from cyclopts import App
-from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from redrive.cli.conducting import conduct, next_commands, unattended_text
-from redrive.cli.output import Output, clean, name
+from redrive.cli.output import Output, command
 from redrive.cli.problems import CommandError, Exit
-from redrive.cli.progress import outcome_text, pace_text
+from redrive.cli.render.operation import operation_page, operation_table, outcome_text, watching
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
-from redrive.cli.times import age, moment
 from redrive.core.ports import PAGE
+from redrive.engine.signals import stop_on_signals
 from redrive.office.operations import Operation, OperationState, Snapshot
 from redrive.office.operations.documents import operation_document
 
 ops = App(
     name="ops", help="Watch, pause, resume and cancel operations: re-drives, discards, exports, restores."
 )
-
-_STYLES = {
-    OperationState.FINISHED: "green",
-    OperationState.HALTED: "bold red",
-    OperationState.FAILED: "bold red",
-    OperationState.PAUSED: "yellow",
-    OperationState.CANCELLED: "yellow",
-}
+_STOOD = (OperationState.HALTED, OperationState.PAUSED, OperationState.CANCELLED)
 
 
 @ops.command(name="list")
@@ -66,7 +63,7 @@ async def show(operation_id: str, /, *, flags: Flags = NO_FLAGS) -> None:
     """
     async with session(flags) as current:
         seen = await current.operations.show(operation_id)
-        current.output.answer(operation_document(seen), lambda: _page(seen))
+        current.output.answer(operation_document(seen), lambda: operation_page(seen))
         if seen.unattended:
             current.output.note(unattended_text(operation_id))
         elif seen.operation.state.runs:
@@ -150,65 +147,88 @@ def note_unattended(output: Output, found: list[Snapshot]) -> None:
             output.note(unattended_text(seen.operation.id))
 
 
-def operation_table(output: Output, found: list[Snapshot], now: int) -> RenderableType:
-    """Operations, a line each."""
-    if not found:
-        return Text("no operations: redrive dlq redrive --filter '…' starts one")
-    numbers = ("letters", "failed", "begun")
-    headers = ("operation", "what", "state", *numbers, "letters of")
-    table = output.table(*headers, numbers=numbers, words=("letters of",))
-    for seen in found:
-        operation = seen.operation
-        table.add_row(
-            operation.id,
-            operation.order.kind.value,
-            Text(operation.state.value, _STYLES.get(operation.state, "cyan")),
-            f"{seen.handled:,}/{operation.frozen.total:,}",
-            f"{seen.failed:,}" if seen.failed else "",
-            age(operation.created_at, now),
-            name(_what(operation)),
-        )
-    return table
+async def conduct(
+    current: Session, operation_id: str, document: dict[str, Any], *, outcomes: bool = False
+) -> int:
+    """Carry an operation on, here, until it ends or stands; the exit code."""
+    output = current.output
+    try:
+        with _cancelled_by_signals(), watching(output) as see:
+            seen = await current.operations.wait(operation_id, outcomes=outcomes, progress=see)
+    except asyncio.CancelledError:
+        if output.as_json:
+            output.answer(document | {"operation": {"id": operation_id}}, Text)
+        output.note(f"operation {operation_id} is kept: a running worker or server carries it on")
+        output.note(f"watch it, and carry it on here: redrive ops wait {operation_id}")
+        output.note(f"end it where it is: redrive ops cancel {operation_id}")
+        raise KeyboardInterrupt from None
+    output.answer(document | {"operation": operation_document(seen)}, lambda: Text(outcome_text(seen)))
+    for line in next_commands(seen):
+        output.note(line)
+    return outcome_code(seen)
 
 
-def _what(operation: Operation) -> str:
-    chosen, order = operation.order.selection, operation.order
-    if order.uses_file and order.file is not None:
-        return Path(order.file).name
-    if chosen.ids:
-        return chosen.ids[0] if len(chosen.ids) == 1 else f"{len(chosen.ids):,} named letters"
-    return chosen.filter or "all"
+@contextmanager
+def _cancelled_by_signals() -> Iterator[None]:
+    """SIGTERM, which systemd and `timeout` send, ends a command as Ctrl-C does: leases are given back."""
+    task = asyncio.current_task()
+
+    def stop() -> None:
+        if task is not None:
+            task.cancel()
+
+    with stop_on_signals(stop):
+        yield
 
 
-def _page(seen: Snapshot) -> RenderableType:
-    operation, order = seen.operation, seen.operation.order
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True, style="dim")
-    grid.add_column(overflow="fold")
-    grid.add_row("operation", name(operation.id, "bold"))
-    grid.add_row("what", name(f"{order.kind} of {_what(operation)}"))
-    grid.add_row("by", name(f"{operation.actor} ({operation.origin}), {moment(operation.created_at)}"))
-    if order.file is not None:
-        grid.add_row("file", name(order.file))
-    grid.add_row("how", name(_how(operation)))
-    grid.add_row("state", Text(operation.state.value, _STYLES.get(operation.state, "cyan")))
-    grid.add_row("progress", Text(f"{seen.handled:,} of {operation.frozen.total:,}  {pace_text(seen)}"))
-    grid.add_row("so far", name(outcome_text(seen)))
-    if seen.outstanding:
-        grid.add_row("", Text(f"{seen.outstanding:,} still out: what comes of them is not known yet"))
-    return Group(grid)
+def unattended_text(operation_id: str) -> str:
+    """Why an operation that runs does not go on, and what to do."""
+    return f"nobody carries {operation_id} on: start a worker, or redrive ops wait {operation_id}"
 
 
-def _how(operation: Operation) -> str:
-    order = operation.order
-    parts = [f"at {order.rate}" if order.rate else "as fast as it goes"]
-    if order.canary:
-        parts.append(f"a canary of {order.canary}")
-    if order.to_queue is not None:
-        parts.append(f"to {clean(order.to_queue)}")
-    if order.kind.value == "redrive":
-        parts.append(f"halts above {order.halt_share:.0%} failures")
-    return ", ".join(parts)
+def next_commands(seen: Snapshot) -> list[str]:
+    """What somebody may want to do next, a command each."""
+    operation = seen.operation
+    ids = operation.order.selection.ids
+    match operation.state:
+        case OperationState.HALTED:
+            return [
+                "what failed:     redrive dlq groups --filter 'redriven:>0'",
+                f"once mended:     redrive ops resume {operation.id}",
+                f"or end it:       redrive ops cancel {operation.id}",
+            ]
+        case OperationState.PAUSED:
+            return [f"go on: redrive ops resume {operation.id}, or end it: redrive ops cancel {operation.id}"]
+        case _ if seen.outstanding and len(ids) == 1:
+            return [f"how it goes: {command('show', ids[0])}"]
+        case _ if seen.outstanding:
+            return [f"what comes of them: redrive ops wait {operation.id}"]
+        case _ if seen.dead:
+            return ["what failed again: redrive dlq groups --filter 'redriven:>0'"]
+    return []
+
+
+def outcome_code(seen: Snapshot) -> Exit:
+    """Stale letters of a filter were announced and are no failure; a named letter that stayed is one."""
+    operation, frozen = seen.operation, seen.operation.frozen
+    if operation.state is OperationState.FAILED:
+        return Exit.FAILED
+    if operation.state in _STOOD or seen.dead:
+        return Exit.PARTIAL
+    named = bool(operation.order.selection.ids)
+    return stayed_code(
+        seen.moved, seen.skipped + frozen.gone, frozen.expired if named else 0, frozen.missing, named=named
+    )
+
+
+def stayed_code(moved: int, skipped: int, expired: int, missing: int, *, named: bool) -> Exit:
+    """The exit code for letters that were meant and stayed."""
+    stayed = skipped + expired + missing
+    if not stayed:
+        return Exit.OK
+    if moved or not named:
+        return Exit.PARTIAL
+    return Exit.NOT_FOUND if missing == stayed else Exit.FAILED
 
 
 async def _answer(current: Session, operation: Operation) -> None:

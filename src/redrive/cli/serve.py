@@ -1,24 +1,35 @@
-"""`redrive serve`: the HTTP API; with an app or --mail, its handlers run in the same process."""
+"""`redrive serve`: the HTTP API; with an app or --mail, its handlers run in the same process.
+
+The first start makes the keys that let one in. A key's text exists only in what `first_keys` hands out:
+whoever calls it prints it, once, and calls it only when nothing can fail any more before that.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from redrive.app import Redrive
-from redrive.cli.api import Listen, first_keys, listening
-from redrive.cli.liveness import end_when_stuck
-from redrive.cli.loading import make_app
 from redrive.cli.output import Output
 from redrive.cli.problems import CommandError, Exit
-from redrive.cli.session import NO_FLAGS, Flags
-from redrive.cli.status import store_line
+from redrive.cli.render.store import store_line
+from redrive.cli.session import NO_FLAGS, Flags, operator
+from redrive.cli.target import make_app
+from redrive.cli.worker import end_when_stuck
 from redrive.core.condition import Description
+from redrive.core.errors import MissingExtra
+from redrive.core.ports import Store
 from redrive.engine.signals import stop_on_signals
+from redrive.office.access import Access, Role
 from redrive.telemetry.log_format import configure_logs
+
+TRIAL_TENANT = "acme"
 
 
 async def serve(
@@ -91,6 +102,53 @@ async def serve(
         }
         Output(flags.json).answer(document, lambda: _page(url, described, queues, key))
         await (served.run(on_stuck=end_when_stuck) if queues else _until_stopped(served))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listen:
+    """Where to listen, and what makes another address than this machine's safe."""
+
+    address: str
+    allow_remote: bool = False
+    certificate: Path | None = None
+    private_key: Path | None = None
+    trusted_proxies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FirstKeys:
+    """The keys that the first start makes: there once, and never again."""
+
+    admin: str | None = None
+    submit: str | None = None
+
+
+async def first_keys(store: Store, *, submit: bool) -> FirstKeys:
+    """Make an admin's key when no living one exists, and with `submit` one to try the API with."""
+    access = Access(store, operator())
+    if any(key.role is Role.ADMIN and key.revoked_at is None for key in await access.list()):
+        return FirstKeys()
+    _, admin = await access.create(Role.ADMIN, None, "first start")
+    if not submit:
+        return FirstKeys(admin)
+    return FirstKeys(admin, (await access.create(Role.SUBMIT, TRIAL_TENANT, "first start"))[1])
+
+
+@asynccontextmanager
+async def listening(app: Redrive, listen: Listen) -> AsyncIterator[str]:
+    """Serve an app's API while inside; its address."""
+    try:
+        from redrive.web.server import ServerSettings, serve
+    except ModuleNotFoundError as error:
+        raise MissingExtra("the HTTP API", "web") from error
+    settings = ServerSettings(
+        allow_remote=listen.allow_remote,
+        certificate=listen.certificate,
+        private_key=listen.private_key,
+        trusted_proxies=listen.trusted_proxies,
+    )
+    async with serve(app, listen.address, mail=app.mail, settings=settings) as running:
+        yield running.url
 
 
 async def _until_stopped(served: Redrive) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import pwd
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from cyclopts import Parameter
 
@@ -25,7 +26,7 @@ from redrive.office.access import Access
 from redrive.office.audit import Actor
 from redrive.office.groups import Groups
 from redrive.office.index import Index
-from redrive.office.masking import Mask
+from redrive.office.masking import Mask, record_reveal
 from redrive.office.messages import Messages
 from redrive.office.operations import Operations
 from redrive.office.queues import Queues
@@ -107,6 +108,14 @@ class Session:
                 return candidate
         known = ", ".join(names[:10]) or "none yet"
         raise CommandError(f"no queue {given!r} in this store; there is: {known}", Exit.NOT_FOUND)
+
+    async def shown(self, documents: Iterable[Mapping[str, Any]], *, reveal: bool) -> list[dict[str, Any]]:
+        """Letters or messages as they may be shown: masked, or revealed with a row in the audit."""
+        given = list(documents)
+        if not reveal:
+            return [self.mask.document(document) for document in given]
+        await record_reveal(self.store, self.actor, [str(document["jobId"]) for document in given])
+        return [dict(document) for document in given]
 
     async def close(self) -> None:
         """Let go of the index; the store is closed by whoever opened it."""

@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.filesize import decimal
 from rich.text import Text
 
-from redrive.cli.lanes import all_lanes, lane_table
-from redrive.cli.ops import note_unattended, operation_table, snapshots
+from redrive.cli.ops import note_unattended, snapshots
 from redrive.cli.output import Output, name
+from redrive.cli.render.operation import operation_table
+from redrive.cli.render.store import capacity_line, lane_table, queue_table, store_line
 from redrive.cli.session import NO_FLAGS, Flags, session
-from redrive.cli.times import age
-from redrive.core.condition import Capacity, Description
-from redrive.core.lanes import LaneState
+from redrive.cli.tenant import all_lanes
+from redrive.core.condition import Capacity
 from redrive.office.operations.documents import operation_document
 from redrive.office.queues import QueueStatus
 from redrive.office.retention.notice import notices, sentences
@@ -50,7 +49,7 @@ async def status(*, lanes: str | None = None, flags: Flags = NO_FLAGS) -> None:
         now = current.store.now()
         parts: list[RenderableType] = [
             store_line(described),
-            _capacity_line(capacity),
+            capacity_line(capacity),
             Text(),
             queue_table(current.output, queues, now),
             *(name(sentence, "yellow") for notice in announced for sentence in sentences(notice)),
@@ -65,12 +64,6 @@ async def status(*, lanes: str | None = None, flags: Flags = NO_FLAGS) -> None:
         current.output.answer(document, lambda: Group(*parts))
         _advise(current.output, queues)
         note_unattended(current.output, running)
-
-
-def store_line(described: Description) -> Text:
-    """Where the messages are, and what "accepted" means there."""
-    durability = f"durability {described.durability}"
-    return Text.assemble(name(described.url), "  ", (durability, "green"), f": {described.meaning}")
 
 
 def _advise(output: Output, queues: list[QueueStatus]) -> None:
@@ -102,46 +95,3 @@ def _capacity_document(capacity: Capacity) -> dict[str, Any]:
         "accepts": capacity.accepts,
         "note": capacity.note,
     }
-
-
-def _capacity_line(capacity: Capacity) -> Text:
-    """How full the store is, and with what; a share that the store cannot tell is left out."""
-    limit = "" if capacity.limit_bytes is None else f" of {decimal(capacity.limit_bytes)}"
-    shares = {
-        "waiting": capacity.waiting_bytes,
-        "finished": capacity.finished_bytes,
-        "dead": capacity.dead_bytes,
-    }
-    known = ", ".join(f"{word} about {decimal(size)}" for word, size in shares.items() if size is not None)
-    line = Text(f"{decimal(capacity.used_bytes)}{limit} used" + (f": {known}" if known else ""))
-    return line.append(f"; {capacity.note}" if capacity.note else "", "" if capacity.accepts else "bold red")
-
-
-def queue_table(output: Output, queues: list[QueueStatus], now: int) -> RenderableType:
-    """The queues as people read them."""
-    if not queues:
-        return Text("no queue yet: redrive send QUEUE JSON makes one")
-    numbers = ("pending", "scheduled", "retrying", "processing", "done", "dead", "oldest")
-    table = output.table("queue", *numbers, "served by", numbers=numbers)
-    for one in queues:
-        counts = one.counts
-        table.add_row(
-            name(counts.queue),
-            str(counts.pending),
-            str(counts.scheduled),
-            str(counts.retry_scheduled),
-            str(counts.processing),
-            str(counts.published),
-            Text(str(counts.dlq), "red" if counts.dlq else ""),
-            age(counts.oldest_due_at, now),
-            _served_by(one),
-        )
-    return table
-
-
-def _served_by(status: QueueStatus) -> Text:
-    if status.counts.state is not LaneState.RUNNING:
-        return Text(status.counts.state.value, "yellow")
-    if status.no_handler:
-        return Text("no handler", "red")
-    return Text(f"{status.workers} worker{'' if status.workers == 1 else 's'}")

@@ -15,19 +15,17 @@ from cyclopts import Parameter
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from redrive.cli.api import FirstKeys, first_keys
-from redrive.cli.figures import WorkerFigures, figures_document, total
-from redrive.cli.gateway import RunningGateway, names_relay, running
-from redrive.cli.live import draw, mute_logs, page, run_together
+from redrive.cli.demo.gateway import RunningGateway, names_relay, quick_settings, running
+from redrive.cli.demo.page import ENDING, draw, head, hints, mute_logs, page, run_together, trial, welcome
+from redrive.cli.demo.story import Sentence, Story, WorkerFigures, figures_document, teller, total
+from redrive.cli.demo.traffic import RATE, send_traffic, tenant_clients
 from redrive.cli.mailbox import PORT
 from redrive.cli.output import Output
 from redrive.cli.problems import CommandError, Exit
+from redrive.cli.serve import FirstKeys, first_keys
 from redrive.cli.session import NO_FLAGS, Flags
-from redrive.cli.story import Counts, Sentence, Story
-from redrive.cli.times import clock_time, duration
-from redrive.cli.traffic import RATE, send_traffic, tenant_clients
-from redrive.cli.welcome import ENDING, head, hints, trial, welcome
-from redrive.config import Settings
+from redrive.cli.times import duration
+from redrive.cli.worker import Counts
 from redrive.core.message import Message
 from redrive.core.redaction import redact
 
@@ -84,23 +82,6 @@ async def up(
     ran_ms = round(1000 * (time.monotonic() - began_s))
     below = hints(story.last_dead, simulated=gateway.mailbox is not None)
     output.answer(document, lambda: Group(_summary(counts, figures, ran_ms), *below))
-
-
-def quick_settings(flags: Flags, **more: object) -> Settings:
-    """Retries are quick unless somebody chose a profile."""
-    settings = flags.settings(**more)
-    if settings.origins.get("profile") == "default":
-        return flags.settings(**more, profile="development")
-    return settings
-
-
-def teller(output: Output) -> Callable[[Sentence], None]:
-    """Off a terminal each event is a line; on one the page shows it."""
-
-    def tell(sentence: Sentence) -> None:
-        output.console.print(Text(f"{clock_time()} {sentence.text}"), soft_wrap=True)
-
-    return (lambda sentence: None) if output.as_json or output.console.is_terminal else tell
 
 
 class _Patient:

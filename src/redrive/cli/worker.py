@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import logging
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
 from rich.text import Text
 
-from redrive.cli.liveness import end_when_stuck
-from redrive.cli.loading import make_app
 from redrive.cli.output import Output
 from redrive.cli.problems import CommandError, Exit
+from redrive.cli.render.store import store_line
 from redrive.cli.session import NO_FLAGS, Flags
-from redrive.cli.status import store_line
-from redrive.cli.story import Counts
+from redrive.cli.target import make_app
+from redrive.core.message import Message
+from redrive.mail.gateway import QUEUE
+from redrive.telemetry import events
+from redrive.telemetry.events import Event
 from redrive.telemetry.log_format import configure_logs
+
+_COUNTED: dict[type, str] = {
+    events.Completed: "done",
+    events.RetryScheduled: "retried",
+    events.Buried: "buried",
+    events.Released: "released",
+}
 
 
 async def worker(
@@ -66,3 +81,46 @@ async def worker(
         await served.run(queues=queue, on_stuck=end_when_stuck)
     document = {"store": described.url, "durability": described.durability.value, **counts.document()}
     output.answer(document, lambda: Text(counts.text()))
+
+
+def end_when_stuck() -> None:
+    """Called from the keeper's thread: the event loop will not run again."""
+    logging.getLogger("redrive").critical("a handler has blocked the event loop for too long: ending")
+    os._exit(Exit.FAILED)
+
+
+@dataclass(slots=True)
+class Counts:
+    """How many attempts ended how, and why messages died."""
+
+    ended: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def see(self, event: Event) -> None:
+        """The telemetry sink."""
+        if isinstance(event, events.Completed) and is_fan_out(event.delivery.message):
+            return
+        word = _COUNTED.get(type(event))
+        if word is not None:
+            self.ended[word] += 1
+        if isinstance(event, events.Buried):
+            self.reasons[event.reason.value] += 1
+
+    def document(self) -> dict[str, Any]:
+        """For --json."""
+        return {word: self.ended[word] for word in _COUNTED.values()} | {"reasons": dict(self.reasons)}
+
+    def headline(self) -> str:
+        """In one line."""
+        done, retried, buried = (self.ended[word] for word in ("done", "retried", "buried"))
+        return f"{done:,} delivered, {retried:,} retried, {buried:,} dead"
+
+    def text(self) -> str:
+        """In one line, with why messages died."""
+        why = ", ".join(f"{count} {reason}" for reason, count in self.reasons.most_common())
+        return f"{self.headline()} ({why})" if why else self.headline()
+
+
+def is_fan_out(message: Message) -> bool:
+    """Whether it is a mail to several recipients: its hand-over only makes the children."""
+    return message.queue == QUEUE and "to" not in message.headers

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from redrive.cli.api_client import ApiClient
-from redrive.cli.figures import Figures
+from redrive.cli.demo.client import ApiClient
+from redrive.cli.demo.story import Figures, Sentence
 from redrive.cli.output import clean
-from redrive.cli.story import Sentence
 from redrive.cli.times import duration
 from redrive.core.redaction import redact
 from redrive.mail.desk import RecipientState
@@ -40,7 +39,7 @@ class _Recipient:
     attempts: int = 0
 
 
-class Following:
+class Fates:
     """The mails of one demonstration; `tell` hears what happens to them."""
 
     def __init__(self, clients: Mapping[str, ApiClient], tell: Callable[[Sentence], None]) -> None:

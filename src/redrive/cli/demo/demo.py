@@ -14,17 +14,15 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from redrive.cli.api_client import ApiClient
-from redrive.cli.figures import figures_document, total
-from redrive.cli.following import Following
-from redrive.cli.gateway import names_relay, running
-from redrive.cli.live import draw, mute_logs, page, run_together
+from redrive.cli.demo.client import ApiClient
+from redrive.cli.demo.fates import Fates
+from redrive.cli.demo.gateway import names_relay, quick_settings, running
+from redrive.cli.demo.page import ENDING, draw, head, hints, mute_logs, page, run_together
+from redrive.cli.demo.story import figures_document, teller, total
+from redrive.cli.demo.traffic import RATE, TENANTS, send_traffic, tenant_clients
 from redrive.cli.output import Output
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags
-from redrive.cli.traffic import RATE, TENANTS, send_traffic, tenant_clients
-from redrive.cli.up import quick_settings, teller
-from redrive.cli.welcome import ENDING, head, hints
 
 _SECONDS = 30.0
 _PATIENCE_S = 30.0
@@ -57,7 +55,7 @@ async def demo(
     output = Output(flags.json)
     mute_logs()
     async with _gateway(flags, url, key) as (clients, above):
-        following = Following(clients, teller(output))
+        following = Fates(clients, teller(output))
         if not output.as_json:
             output.console.print(Group(*above, Text()), soft_wrap=True)
 
@@ -107,7 +105,7 @@ async def _gateway(
         yield made, head("redrive demo", gateway)
 
 
-async def _watch(output: Output, above: list[Text], following: Following) -> None:
+async def _watch(output: Output, above: list[Text], following: Fates) -> None:
     if output.as_json or not output.console.is_terminal:
         await asyncio.Event().wait()
 
@@ -117,11 +115,11 @@ async def _watch(output: Output, above: list[Text], following: Following) -> Non
     await draw(output, make)
 
 
-def _document(following: Following) -> dict[str, Any]:
+def _document(following: Fates) -> dict[str, Any]:
     return {"mails": following.mails, **figures_document(following.by_tenant)}
 
 
-def _summary(following: Following) -> RenderableType:
+def _summary(following: Fates) -> RenderableType:
     by_tenant = following.by_tenant
     lines = [Text(f"{following.mails:,} mails: {total(by_tenant.values()).text()}")]
     lines += [Text(f"  {tenant:<10}{figures.text()}") for tenant, figures in by_tenant.items()]

@@ -1,4 +1,4 @@
-"""The live page of `up` and `demo`: the tenants' figures, the latest events, and what to try.
+"""The live page of `up` and `demo`: where things listen, the figures, the latest events, and what to try.
 
 It fills the screen and no more: the events get the lines that are left.
 """
@@ -14,9 +14,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from redrive.cli.figures import Figures, total
-from redrive.cli.output import Output, name
-from redrive.cli.story import Sentence
+from redrive.cli.demo.gateway import RunningGateway
+from redrive.cli.demo.story import Figures, Sentence, total
+from redrive.cli.output import Output, clean, name
+from redrive.cli.serve import FirstKeys
 from redrive.engine.signals import stop_on_signals
 
 _REFRESH_S = 0.25
@@ -24,6 +25,9 @@ _SOON_S = 1.0
 _BAR = 24
 _TENANTS = 5
 _FEWEST_EVENTS = 3
+ENDING = Text("end          Ctrl-C", "cyan")
+_NO_KEYS = FirstKeys()
+_MAIL = '{"from":"a@acme.example","to":"ok@b.example","subject":"Hi","text":"Hello"}'
 
 
 def page(
@@ -108,3 +112,53 @@ def _tenant_table(by_tenant: Mapping[str, Figures]) -> Table:
             f"{share:.0%}",
         )
     return table
+
+
+def head(title: str, gateway: RunningGateway, keys: FirstKeys = _NO_KEYS) -> list[Text]:
+    """Where things listen and are kept; on the first start, the admin's key."""
+    simulated = "the simulator, nothing leaves this machine" if gateway.mailbox else "the relay"
+    described = gateway.described
+    lines = [
+        Text.assemble(
+            (f"{title:<13}", "bold"), (gateway.url, "bold"), (f"  its page is {gateway.url}/docs", "dim")
+        ),
+        Text.assemble(("mails go to  ", "dim"), clean(gateway.relay), (f"  {simulated}", "dim")),
+        Text.assemble(
+            ("store        ", "dim"), clean(described.url), (f"  durability {described.durability}", "green")
+        ),
+    ]
+    if keys.admin is not None:
+        lines.append(Text.assemble(("admin key    ", "dim"), (keys.admin, "bold"), ("  once", "yellow")))
+    return lines
+
+
+def trial(url: str, keys: FirstKeys) -> list[Text]:
+    """A mail to send by oneself; on the first start over HTTP, with a key for it."""
+    if keys.submit is None:
+        return [
+            Text("try it       redrive mail send --from a@acme.example --to ok@b.example --text Hi", "cyan")
+        ]
+    return [
+        Text(f"KEY={keys.submit}", "bold"),
+        Text(f'curl {url}/v1/emails -H "Authorization: Bearer $KEY" --json \\', "cyan"),
+        Text(f"  '{_MAIL}'", "cyan"),
+    ]
+
+
+def welcome(gateway: RunningGateway, keys: FirstKeys) -> list[Text]:
+    """What is printed at the start, before all else."""
+    lines = head("redrive up", gateway, keys)
+    if keys.submit is not None:
+        lines.append(Text("Both keys are shown this once: keep them. A mail of your own:", "yellow"))
+    return [*lines, *trial(gateway.url, keys), Text()]
+
+
+def hints(last_dead: str | None, *, simulated: bool = True) -> list[Text]:
+    """How to look closer, in another terminal or afterwards."""
+    life = f"redrive show {last_dead}" if last_dead else "redrive status"
+    inbox = "redrive mailbox list, " if simulated else ""
+    return [
+        Text(f"look closer  {inbox}redrive dlq list", "cyan"),
+        Text(f"             {life}", "cyan"),
+        Text("bring back   redrive dlq redrive --all", "cyan"),
+    ]

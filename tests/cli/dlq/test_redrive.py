@@ -1,4 +1,4 @@
-"""`redrive dlq`: list, show, re-drive, discard; one, some and all."""
+"""`redrive dlq redrive` and `discard`: one, some and all."""
 
 from __future__ import annotations
 
@@ -8,76 +8,6 @@ from redrive.app import Redrive
 from redrive.office.audit import AUDIT
 from tests.cli.conftest import Shop
 from tests.cli.processes import on_terminal
-
-R8 = {
-    "jobId",
-    "outboxId",
-    "companyId",
-    "originalData",
-    "failedAttempts",
-    "lastFailureReason",
-    "lastFailureCode",
-    "lastFailureTimestamp",
-    "enqueuedAt",
-    "movedToDLQAt",
-    "ttl",
-    "queue",
-    "reason",
-    "failures",
-    "redrives",
-}
-
-
-def test_list_shows_id_tenant_queue_reason_and_failure(shop: Shop) -> None:
-    message_id = shop.bury("card was declined", "--tenant", "acme")
-    shown = shop("dlq", "list").out
-    for part in (message_id, "acme", "orders", "permanent", "card was declined [402]"):
-        assert part in shown
-    (letter,) = shop.ok("dlq", "list")["letters"]
-    assert letter.keys() >= R8
-    assert message_id in shop("dlq", "list", "--queue", "orders").out
-
-
-def test_an_empty_list_says_so(shop: Shop) -> None:
-    shop.send()
-    assert shop("dlq", "list").out == "no dead letters\n"
-    document = shop.ok("dlq", "list")
-    assert (document["letters"], document["cursor"], document["index"]["behind"]) == ([], None, False)
-
-
-def test_pages_follow_the_cursor_to_the_end(shop: Shop) -> None:
-    buried = [shop.bury() for _ in range(3)]
-    assert "--after" in shop("dlq", "list", "--limit", "2").error
-    first = shop.ok("dlq", "list", "--limit", "2")
-    second = shop.ok("dlq", "list", "--limit", "2", "--after", first["cursor"])
-    assert [letter["jobId"] for letter in first["letters"] + second["letters"]] == buried
-    assert second["cursor"] is None
-
-
-def test_a_queue_is_found_by_its_dead_letter_queues_name(shop: Shop) -> None:
-    message_id = shop.bury(queue="email:send")
-    shop.bury(queue="orders")
-    (letter,) = shop.ok("dlq", "list", "--queue", "email:send:dlq")["letters"]
-    assert letter["jobId"] == message_id
-    assert shop("dlq", "list", "--queue", "nowhere").code == 4
-
-
-def test_show_has_the_whole_letter(shop: Shop) -> None:
-    message_id = shop.bury("card was declined")
-    document = shop.ok("dlq", "show", message_id)
-    assert document.keys() >= R8
-    assert "attempt 1 permanent" in shop("dlq", "show", message_id).out
-
-
-def test_list_and_show_agree_on_every_field(shop: Shop) -> None:
-    message_id = shop.bury("card was declined")
-    assert shop.ok("dlq", "show", message_id) == shop.ok("dlq", "list")["letters"][0]
-
-
-def test_show_of_a_living_message_is_not_found(shop: Shop) -> None:
-    result = shop("dlq", "show", shop.send())
-    assert result.code == 4
-    assert "not a dead letter" in result.error
 
 
 def test_one_letter_comes_back_without_a_question(shop: Shop) -> None:

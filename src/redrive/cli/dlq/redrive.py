@@ -9,8 +9,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from redrive.cli.choosing import NO_CHOICE, Choice, selection
-from redrive.cli.conducting import AS_USUAL, Going, order
+from redrive.cli.dlq.choice import NO_CHOICE, Choice, selection
+from redrive.cli.dlq.run import AS_USUAL, Going, order
 from redrive.cli.problems import CommandError, Exit, no_message
 from redrive.cli.session import NO_FLAGS, Flags, session
 from redrive.office.operations import Kind, Order, Selection

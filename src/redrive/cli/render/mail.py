@@ -1,4 +1,4 @@
-"""One mail on the terminal and as JSON: its recipients, each with its state and attempts.
+"""One mail on the terminal and as JSON: its recipients, each with its state and attempts; and a judged reply.
 
 The names are those of `GET /v1/emails/{id}`. Recipients are shown whole: whoever may read the store asks.
 """
@@ -11,11 +11,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from redrive.cli.output import name, words
+from redrive.cli.output import clean, name, words
 from redrive.cli.times import duration, moment
+from redrive.core.failure import Kind
 from redrive.core.letters import Account
 from redrive.core.lifecycle import State
 from redrive.mail.desk import MailStatus, Recipient, RecipientState
+from redrive.mail.judging.replies import Judgement
 from redrive.office.wire import instant
 
 _STYLES = {
@@ -24,6 +26,7 @@ _STYLES = {
     RecipientState.FAILED: "red",
     RecipientState.UNCERTAIN: "red",
 }
+_KIND_STYLES = {Kind.TEMPORARY: "yellow", Kind.PERMANENT: "red", Kind.UNCERTAIN: "cyan"}
 
 
 def mail_document(status: MailStatus) -> dict[str, Any]:
@@ -96,3 +99,34 @@ def _when(account: Account | None, now: int) -> str:
     if account.state is State.WAITING and account.progress.due_at > now:
         return f"  again in {duration(account.progress.due_at - now)}"
     return ""
+
+
+def judgement_page(judged: Judgement) -> RenderableType:
+    """What would be done about a reply, and why."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row("action", _action(judged))
+    grid.add_row("about", judged.scope.value)
+    grid.add_row("rule", name(judged.rule))
+    grid.add_row("why", name(judged.why))
+    if judged.tries is not None and judged.then is not None:
+        grid.add_row("then", f"{judged.then} after {judged.tries} tries")
+    return grid
+
+
+def judgement_line(reply: str, judged: Judgement) -> RenderableType:
+    """The same in one line, for many."""
+    cells = f"  {judged.scope:<11}  {judged.rule:<24}  "
+    return Text.assemble(
+        (f"{judged.action:<15}  {judged.kind:<9}", _KIND_STYLES[judged.kind]),
+        cells,
+        (clean(reply), "dim"),
+        no_wrap=True,
+        overflow="ellipsis",
+    )
+
+
+def _action(judged: Judgement) -> Text:
+    wait = f", after {duration(round(judged.retry_after_s * 1000))}" if judged.retry_after_s else ""
+    return Text(f"{judged.action}: {judged.kind}{wait}", _KIND_STYLES[judged.kind])

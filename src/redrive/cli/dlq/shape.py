@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from redrive.cli.choosing import FilterText, asked, freshness_document
+from redrive.cli.dlq.choice import FilterText, asked, freshness_document
 from redrive.cli.output import Output, command, name
 from redrive.cli.session import NO_FLAGS, Flags, session
 from redrive.office.filters.terms import Named, NameField

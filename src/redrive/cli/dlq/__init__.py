@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from cyclopts import App
 
-from redrive.cli.choosing import FilterText, asked, freshness_document, whole_letters
-from redrive.cli.letters import letter_lines
-from redrive.cli.life import life
+from redrive.cli.dlq.choice import FilterText, asked, freshness_document, whole_letters
 from redrive.cli.output import command
 from redrive.cli.problems import CommandError, Exit, no_message
-from redrive.cli.revealing import shown
+from redrive.cli.render.letter import letter_lines, life
 from redrive.cli.session import NO_FLAGS, Flags, session
 from redrive.core.letters import as_letter
 from redrive.core.lifecycle import State
@@ -55,7 +53,7 @@ async def list_letters(
         place = Order.NEWEST if newest else Order.OLDEST
         page = await current.index.find(read, after=after, limit=limit, order=place)
         found = await whole_letters(current, page.letters)
-        documents = await shown(current, map(letter_document, found), reveal=reveal)
+        documents = await current.shown(map(letter_document, found), reveal=reveal)
         document = {
             "letters": documents,
             "cursor": page.cursor,
@@ -109,7 +107,7 @@ async def show(
                 Exit.NOT_FOUND,
             )
         why, now = await current.messages.why(account), current.store.now()
-        (document,) = await shown(current, [letter_document(as_letter(account))], reveal=reveal)
+        (document,) = await current.shown([letter_document(as_letter(account))], reveal=reveal)
         payload = [document["originalData"]] if body or reveal else []
         current.output.answer(
             document,
@@ -129,11 +127,11 @@ for place in (
     "groups:group",
     "shape:shape",
     "sql:sql",
-    "moving:redrive",
-    "moving:discard",
-    "moving:edit",
-    "filing:export",
-    "filing:archive",
-    "filing:restore",
+    "redrive:redrive",
+    "redrive:discard",
+    "redrive:edit",
+    "export:export",
+    "archive:archive",
+    "archive:restore",
 ):
-    dlq.command(f"redrive.cli.{place}")
+    dlq.command(f"redrive.cli.dlq.{place}")

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from cyclopts import App
 from rich.console import RenderableType
 
-from redrive.cli.lanes import all_lanes, lane_table
 from redrive.cli.output import command
 from redrive.cli.problems import CommandError, Exit
+from redrive.cli.render.store import lane_table
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.core.lanes import Lane, LaneChange
 from redrive.core.limits import Rate
+from redrive.core.ports import PAGE
 from redrive.office.filters.terms import Named, NameField
 from redrive.office.wire import lane_document
 
@@ -145,3 +146,11 @@ def _answer(current: Session, lanes: Sequence[Lane]) -> None:
         return lane_table(current.output, lanes, current.store.now())
 
     current.output.answer({"lanes": [lane_document(lane) for lane in lanes]}, render)
+
+
+async def all_lanes(current: Session, queue: str) -> list[Lane]:
+    """Every lane of a queue."""
+    found: list[Lane] = []
+    while page := await current.store.lanes(queue, after=found[-1].tenant if found else None, limit=PAGE):
+        found += page
+    return found

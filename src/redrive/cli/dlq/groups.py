@@ -5,10 +5,10 @@ from __future__ import annotations
 from cyclopts import App
 from rich.text import Text
 
-from redrive.cli.choosing import FilterText, asked, freshness_document
-from redrive.cli.group_page import group_lines, said_page
+from redrive.cli.dlq.choice import FilterText, asked, freshness_document
 from redrive.cli.output import command, name
 from redrive.cli.problems import CommandError, Exit
+from redrive.cli.render.group import group_lines, said_page
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.cli.times import until as instant_until
 from redrive.office.filters.terms import Named, NameField, Reasoned

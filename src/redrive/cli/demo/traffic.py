@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
 
-from redrive.cli.api_client import ApiClient
+from redrive.cli.demo.client import ApiClient
 from redrive.cli.session import operator
 from redrive.core.ports import Store
 from redrive.office.access import Access, Role

@@ -8,8 +8,8 @@ from rich.text import Text
 
 from redrive.cli.output import Output, name
 from redrive.cli.problems import Exit
+from redrive.cli.render.store import queue_table
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
-from redrive.cli.status import queue_table
 from redrive.core.ports import QueueCounts
 from redrive.office.wire import queue_document
 

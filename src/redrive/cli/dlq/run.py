@@ -1,28 +1,22 @@
 """From an order to its end: preview, question, start, conduct in this process, say what came of it.
 
-More than one letter is never moved without a preview and a confirmation (S24). An operation is durable from
-its start on: Ctrl-C or SIGTERM only ends the watching, and the words then say how to go on or to cancel.
+More than one letter is never moved without a preview and a confirmation.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from cyclopts import Parameter
 from rich.text import Text
 
-from redrive.cli.output import command
-from redrive.cli.previews import nothing_text, preview_page
+from redrive.cli.ops import conduct, stayed_code
 from redrive.cli.problems import CommandError, Exit
-from redrive.cli.progress import outcome_code, outcome_text, stayed_code, watching
+from redrive.cli.render.operation import nothing_text, preview_page
 from redrive.cli.session import Session
-from redrive.engine.signals import stop_on_signals
-from redrive.office.operations import Kind, OperationState, Order, Preview, Snapshot
-from redrive.office.operations.documents import operation_document, preview_document
+from redrive.office.operations import Kind, Order, Preview
+from redrive.office.operations.documents import preview_document
 from redrive.office.queues import live_workers
 
 _MANY = 20
@@ -91,67 +85,6 @@ async def confirmed(
         if wanted.kind is Kind.REDRIVE and not wanted.canary and found.count > _MANY:
             output.note("to try some first, and stop by itself when they fail: --canary 5 --rate 20/s")
     return await output.confirm(f"{verb} {found.count:,} dead letters", yes=yes)
-
-
-async def conduct(
-    current: Session, operation_id: str, document: dict[str, Any], *, outcomes: bool = False
-) -> int:
-    """Carry an operation on, here, until it ends or stands; the exit code."""
-    output = current.output
-    try:
-        with _cancelled_by_signals(), watching(output) as see:
-            seen = await current.operations.wait(operation_id, outcomes=outcomes, progress=see)
-    except asyncio.CancelledError:
-        if output.as_json:
-            output.answer(document | {"operation": {"id": operation_id}}, Text)
-        output.note(f"operation {operation_id} is kept: a running worker or server carries it on")
-        output.note(f"watch it, and carry it on here: redrive ops wait {operation_id}")
-        output.note(f"end it where it is: redrive ops cancel {operation_id}")
-        raise KeyboardInterrupt from None
-    output.answer(document | {"operation": operation_document(seen)}, lambda: Text(outcome_text(seen)))
-    for line in next_commands(seen):
-        output.note(line)
-    return outcome_code(seen)
-
-
-@contextmanager
-def _cancelled_by_signals() -> Iterator[None]:
-    """SIGTERM, which systemd and `timeout` send, ends a command as Ctrl-C does: leases are given back."""
-    task = asyncio.current_task()
-
-    def stop() -> None:
-        if task is not None:
-            task.cancel()
-
-    with stop_on_signals(stop):
-        yield
-
-
-def unattended_text(operation_id: str) -> str:
-    """Why an operation that runs does not go on, and what to do."""
-    return f"nobody carries {operation_id} on: start a worker, or redrive ops wait {operation_id}"
-
-
-def next_commands(seen: Snapshot) -> list[str]:
-    """What somebody may want to do next, a command each."""
-    operation = seen.operation
-    ids = operation.order.selection.ids
-    match operation.state:
-        case OperationState.HALTED:
-            return [
-                "what failed:     redrive dlq groups --filter 'redriven:>0'",
-                f"once mended:     redrive ops resume {operation.id}",
-                f"or end it:       redrive ops cancel {operation.id}",
-            ]
-        case OperationState.PAUSED:
-            return [f"go on: redrive ops resume {operation.id}, or end it: redrive ops cancel {operation.id}"]
-        case _ if seen.outstanding and len(ids) == 1:
-            return [f"how it goes: {command('show', ids[0])}"]
-        case _ if seen.outstanding:
-            return [f"what comes of them: redrive ops wait {operation.id}"]
-        case _ if seen.dead:
-            return ["what failed again: redrive dlq groups --filter 'redriven:>0'"]
-    return []
 
 
 def _nothing_code(wanted: Order, found: Preview) -> Exit:

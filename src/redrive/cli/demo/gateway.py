@@ -14,10 +14,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 
 from redrive.app import Redrive
-from redrive.cli.api import Listen, listening
-from redrive.cli.liveness import end_when_stuck
 from redrive.cli.mailbox import mailbox_folder
 from redrive.cli.problems import CommandError, Exit
+from redrive.cli.serve import Listen, listening
+from redrive.cli.session import Flags
+from redrive.cli.worker import end_when_stuck
 from redrive.config import Settings
 from redrive.core.condition import Description
 from redrive.mail.gateway import QUEUE
@@ -45,6 +46,14 @@ class RunningGateway:
 def names_relay(settings: Settings) -> bool:
     """Whether someone chose a relay: then the simulator does not run."""
     return settings.origins.get("mail", "default") != "default"
+
+
+def quick_settings(flags: Flags, **more: object) -> Settings:
+    """Retries are quick unless somebody chose a profile."""
+    settings = flags.settings(**more)
+    if settings.origins.get("profile") == "default":
+        return flags.settings(**more, profile="development")
+    return settings
 
 
 @asynccontextmanager

@@ -1,0 +1,1 @@
+"""`redrive demo`, and what it shares with `redrive up`: a gateway, traffic, a live page."""

@@ -1,0 +1,83 @@
+"""`redrive dlq export`: dead letters into a file for other programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from redrive.cli.dlq.choice import NO_CHOICE, Choice, letter_pages, selection
+from redrive.cli.dlq.run import Going, order
+from redrive.cli.problems import CommandError, Exit
+from redrive.cli.session import NO_FLAGS, Flags, Session, session
+from redrive.core.letters import DeadLetter
+from redrive.office.export import Export, Format
+from redrive.office.export import export as write_letters
+from redrive.office.masking import record_reveal
+from redrive.office.operations import Kind, Order, Selection
+
+
+async def export(
+    file: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    /,
+    *ids: str,
+    choice: Choice = NO_CHOICE,
+    format: Format | None = None,  # noqa: A002 - the flag's name
+    reveal: bool = False,
+    flags: Flags = NO_FLAGS,
+) -> int:
+    """Write dead letters to a new file for other programs, or with - to standard output; nothing moves.
+
+    Parameters
+    ----------
+    file
+        The new file, or - for standard output.
+    ids
+        The letters.
+    format
+        jsonl or csv; by the file's ending unless told.
+    reveal
+        Payloads without masks; the audit keeps who did.
+    """
+    form = format or (Format.CSV if file.lower().endswith(".csv") else Format.JSON)
+    async with session(flags) as current:
+        chosen = await selection(current, ids, choice)
+        if file == "-":
+            return await _to_output(current, chosen, form, reveal=reveal)
+        wanted = Order(
+            Kind.EXPORT,
+            chosen,
+            expired=True,
+            file=_absolute(Path(file)),
+            form=form.value,
+            reveal=reveal,
+        )
+        return await order(current, wanted, Going(yes=True))
+
+
+async def _to_output(current: Session, chosen: Selection, form: Format, *, reveal: bool) -> int:
+    if current.output.as_json and form is not Format.JSON:
+        raise CommandError("--json and csv on standard output: leave one of them out", Exit.USAGE)
+    written = await write_letters(
+        _audited(current, chosen, reveal=reveal),
+        sys.stdout.buffer,
+        Export(form, None if reveal else current.mask),
+    )
+    current.output.note(f"{written:,} exported")
+    return Exit.OK
+
+
+async def _audited(current: Session, chosen: Selection, *, reveal: bool) -> AsyncIterator[list[DeadLetter]]:
+    """The letters page by page, each page after the audit was told that it is seen."""
+    async for letters in letter_pages(current, chosen):
+        if reveal:
+            await record_reveal(current.store, current.actor, [one.message.id for one in letters])
+        yield letters
+
+
+def _absolute(path: Path) -> str:
+    """Another process may carry the operation on, from another folder."""
+    return str(path.absolute())
