@@ -24,6 +24,8 @@ from redrive.core.settings import QueueSettings
 from redrive.engine.entries import Submission, make_entry
 from redrive.engine.handlers import Handler, Registry, Served
 from redrive.engine.ids import new_id
+from redrive.engine.liveness import end_when_stuck
+from redrive.engine.runner import patiently
 from redrive.engine.signals import stop_on_signals
 from redrive.engine.submit import Submitter
 from redrive.engine.worker import Worker
@@ -157,14 +159,17 @@ class Redrive:
         *,
         queues: Collection[str] = (),
         signals: bool = True,
-        on_stuck: Callable[[], None] = lambda: None,
+        fail_fast: bool = False,
+        on_stuck: Callable[[], None] = end_when_stuck,
     ) -> None:
         """Work until SIGTERM or SIGINT (or until cancelled), then end gracefully.
 
-        `queues` serves only those of the app's queues. `on_stuck` is called from another thread when a
-        handler has blocked the event loop for longer than any handler may run.
+        `queues` serves only those of the app's queues. A store that does not answer at the start is waited
+        for, unless `fail_fast`. `on_stuck` is called from another thread when a handler has blocked the
+        event loop for longer than any handler may run: it ends the process, with code 1, unless you give
+        another.
         """
-        store, _ = await self._ready()
+        store = await self._reach(fail_fast)
         worker = Worker(
             store,
             self.served(queues),
@@ -199,6 +204,13 @@ class Redrive:
         """Open the store now instead of on first use."""
         await self._ready()
         return self
+
+    @asynccontextmanager
+    async def opened(self, *, fail_fast: bool = False) -> AsyncIterator[Self]:
+        """Open while inside. A store that does not answer is waited for, unless `fail_fast`."""
+        await self._reach(fail_fast)
+        async with self:
+            yield self
 
     async def close(self) -> None:
         """Finish the submits under way and close the store."""
@@ -266,6 +278,10 @@ class Redrive:
         """Accept entries that are already made and checked, all or nothing, beside other submits."""
         _, submitter = await self._ready()
         return await submitter.submit(entries)
+
+    async def _reach(self, fail_fast: bool) -> Store:
+        ready = self._ready() if fail_fast else patiently("open", self._ready, self.telemetry)
+        return (await ready)[0]
 
     async def _ledger(self) -> Store:
         return (await self._ready())[0]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
+from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Shop
 from tests.cli.processes import ENVIRONMENT, finish, started
+from tests.servers import free_port, start_redis
 
 APP = """
 from redrive import Redrive
@@ -105,3 +107,37 @@ def test_a_wrong_flag_is_a_usage_error(shop: Shop) -> None:
     result = finish(shop.folder, "worker", "shop:app", "--concurrency", "0")
     assert result.returncode == 2
     assert "worker.concurrency from flag" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["worker", "serve"])
+def test_started_while_its_redis_is_down_it_waits_for_it_and_says_so_once_each_way(
+    shop: Shop, tmp_path: Path, command: str
+) -> None:
+    (shop.folder / "shop.py").write_text(APP)
+    port = free_port()
+    store = f"redis://127.0.0.1:{port}/0"
+    listen = ("--listen", "127.0.0.1:0") if command == "serve" else ()
+    with started(shop.folder, command, "shop:app", "--store", store, *listen, "--json") as process:
+        assert process.stderr is not None
+        lines = [json.loads(process.stderr.readline())]
+        server = start_redis(tmp_path, port=port)
+        try:
+            while lines[-1]["message"] != "Worker started":
+                lines.append(json.loads(process.stderr.readline()))
+            process.send_signal(signal.SIGTERM)
+            process.communicate()
+        finally:
+            server.stop()
+    said = [(line["message"], line.get("doing")) for line in lines]
+    assert said[0] == ("Store does not answer, trying again", "open")
+    assert said[1:] == [("Store answers again", "open"), ("Worker started", None)]
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("command", ["worker", "serve"])
+def test_with_fail_fast_a_redis_that_is_down_ends_it_with_code_5(shop: Shop, command: str) -> None:
+    (shop.folder / "shop.py").write_text(APP)
+    store = f"redis://127.0.0.1:{free_port()}/0"
+    result = finish(shop.folder, command, "shop:app", "--store", store, "--fail-fast")
+    assert result.returncode == 5
+    assert "does not answer now" in result.stderr

@@ -21,7 +21,6 @@ from redrive.cli.problems import CommandError, Exit
 from redrive.cli.render.store import store_line
 from redrive.cli.session import NO_FLAGS, Flags, operator
 from redrive.cli.target import make_app
-from redrive.cli.worker import end_when_stuck
 from redrive.core.condition import Description
 from redrive.core.errors import MissingExtra
 from redrive.core.ports import Store
@@ -43,6 +42,7 @@ async def serve(
     private_key: Path | None = None,
     trusted_proxy: tuple[str, ...] = (),
     allow_unsafe: bool = False,
+    fail_fast: bool = False,
     log_level: str | None = None,
     log_format: str | None = None,
     flags: Flags = NO_FLAGS,
@@ -67,6 +67,8 @@ async def serve(
         An address whose X-Forwarded-For is believed; may be given several times.
     allow_unsafe
         Also use a Redis server that evicts, or keeps its data in memory only: messages may be lost.
+    fail_fast
+        End with exit code 5 when the store does not answer at the start, instead of waiting for it.
     log_level
         debug, info, warning or error.
     log_format
@@ -89,7 +91,7 @@ async def serve(
         private_key=private_key,
         trusted_proxies=trusted_proxy,
     )
-    async with served, listening(served, place) as url:
+    async with served.opened(fail_fast=fail_fast), listening(served, place) as url:
         described = await served.store.describe()
         queues = [one.queue for one in served.served()]
         key = (await first_keys(served.store, submit=False)).admin
@@ -101,7 +103,7 @@ async def serve(
             "adminKey": key,
         }
         Output(flags.json).answer(document, lambda: _page(url, described, queues, key))
-        await (served.run(on_stuck=end_when_stuck) if queues else _until_stopped(served))
+        await (served.run(fail_fast=fail_fast) if queues else _until_stopped(served))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

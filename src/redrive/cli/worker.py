@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import os
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,6 +35,7 @@ async def worker(
     queue: tuple[str, ...] = (),
     concurrency: int | None = None,
     allow_unsafe: bool = False,
+    fail_fast: bool = False,
     log_level: str | None = None,
     log_format: str | None = None,
     flags: Flags = NO_FLAGS,
@@ -55,6 +54,8 @@ async def worker(
         How many handlers may run at once in this process.
     allow_unsafe
         Also use a Redis server that evicts, or keeps its data in memory only: messages may be lost.
+    fail_fast
+        End with exit code 5 when the store does not answer at the start, instead of waiting for it.
     log_level
         debug, info, warning or error.
     log_format
@@ -74,19 +75,13 @@ async def worker(
     output, counts = Output(flags.json), Counts()
     configure_logs(served.settings.logs.level, "json" if flags.json else served.settings.logs.format)
     served.telemetry.add(counts.see)
-    async with served:
+    async with served.opened(fail_fast=fail_fast):
         described = await served.store.describe()
         if output.notes.is_terminal and not flags.json:
             output.notes.print(store_line(described), soft_wrap=True)
-        await served.run(queues=queue, on_stuck=end_when_stuck)
+        await served.run(queues=queue, fail_fast=fail_fast)
     document = {"store": described.url, "durability": described.durability.value, **counts.document()}
     output.answer(document, lambda: Text(counts.text()))
-
-
-def end_when_stuck() -> None:
-    """Called from the keeper's thread: the event loop will not run again."""
-    logging.getLogger("redrive").critical("a handler has blocked the event loop for too long: ending")
-    os._exit(Exit.FAILED)
 
 
 @dataclass(slots=True)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
-from redrive.core.errors import StoreError
+from redrive.core.errors import StoreError, StoreUnavailable
 from redrive.telemetry.events import LoopFailed, StoreBack, StoreTrouble, Telemetry
 
 Step = Callable[[], Awaitable[float]]
+T = TypeVar("T")
 
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
@@ -95,3 +97,20 @@ class Runner:
 def _pause_s(failures: int) -> float:
     grown = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(failures - 1, 10))
     return grown * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, keeps no secret
+
+
+async def patiently(name: str, call: Callable[[], Awaitable[T]], telemetry: Telemetry) -> T:
+    """What a call answers, however long its store does not; told once, and once when it is back."""
+    failures = 0
+    while True:
+        try:
+            answer = await call()
+        except StoreUnavailable as error:
+            failures += 1
+            if failures == 1:
+                telemetry.emit(StoreTrouble(name, str(error), failures))
+            await asyncio.sleep(_pause_s(failures))
+        else:
+            if failures:
+                telemetry.emit(StoreBack(name, failures))
+            return answer

@@ -23,7 +23,7 @@ from redrive.engine.execution import Executor
 from redrive.engine.handlers import Served
 from redrive.engine.ids import new_token
 from redrive.engine.keeper import BEAT_S, Keeper
-from redrive.engine.runner import Runner
+from redrive.engine.runner import Runner, patiently
 from redrive.engine.settling import Settler
 from redrive.engine.station import Station
 from redrive.engine.upkeep import Announcement, Upkeep
@@ -85,7 +85,7 @@ class Worker:
 
     async def run(self) -> None:
         """Work until stopped."""
-        described = await self._store.describe()
+        described = await patiently("describe", self._store.describe, self._telemetry)
         self._telemetry.emit(WorkerStarted(self.name, self.queues, described.url, described.durability))
         self._keeper.start()
         claims, settles, listens = (Runner(self._telemetry) for _ in range(3))

@@ -18,7 +18,6 @@ from redrive.cli.mailbox import mailbox_folder
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.serve import Listen, listening
 from redrive.cli.session import Flags
-from redrive.cli.worker import end_when_stuck
 from redrive.config import Settings
 from redrive.core.condition import Description
 from redrive.mail.gateway import QUEUE
@@ -81,7 +80,7 @@ async def running(
 
 @asynccontextmanager
 async def _working(app: Redrive) -> AsyncIterator[asyncio.Task[None]]:
-    task = asyncio.create_task(app.run(signals=False, on_stuck=end_when_stuck))
+    task = asyncio.create_task(app.run(signals=False))
     try:
         yield task
     finally:
