@@ -31,8 +31,7 @@ from redrive.engine.submit import Submitter
 from redrive.engine.worker import Worker
 from redrive.sync import SyncRedrive
 from redrive.telemetry.events import Telemetry
-from redrive.telemetry.logs import log_event
-from redrive.wiring import make_gateway, make_index, make_store, on_duty
+from redrive.wiring import make_gateway, make_index, make_sinks, make_store, on_duty
 
 if TYPE_CHECKING:
     from redrive.mail.desk import Desk
@@ -53,7 +52,7 @@ class Redrive:
         given = {"store": store, "profile": profile}
         flags = {name: value for name, value in given.items() if value is not None}
         self._settings = settings if settings is not None else load(flags)
-        self.telemetry = Telemetry([log_event])
+        self.telemetry = Telemetry(make_sinks(self._settings.telemetry))
         self._registry = Registry()
         self._policies: dict[str, RetryPolicy] = {}
         self._store: Store | None = None
@@ -71,6 +70,7 @@ class Redrive:
     def configure(self, settings: Settings) -> None:
         """Replace the settings, before the app is opened."""
         self._settings = settings
+        self.telemetry.configure(make_sinks(settings.telemetry))
         self._policies.clear()
 
     def handler(
@@ -151,7 +151,9 @@ class Redrive:
         """Serve `email:send`: this app is a mail gateway to the relay that the settings name."""
         from redrive.mail.gateway import QUEUE
 
-        self._gateway = make_gateway(self.settings, self.append, lambda: self.policy(QUEUE))
+        self._gateway = make_gateway(
+            self.settings, self.append, lambda: self.policy(QUEUE), self.telemetry.emit
+        )
         self.handler(QUEUE, concurrency=concurrency, deadline=_MAIL_DEADLINE)(self._gateway.handle)
 
     async def run(
@@ -300,7 +302,7 @@ class Redrive:
                 if self._store is None or self._submitter is None:
                     store = make_store(self.settings.store, self.settings.finished, self.settings.redis)
                     await store.open()
-                    self._store, self._submitter = store, Submitter(store)
+                    self._store, self._submitter = store, Submitter(store, self.telemetry.emit)
         return self._store, self._submitter
 
 

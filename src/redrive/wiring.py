@@ -15,8 +15,8 @@ from redrive.config import Settings, mask_url
 from redrive.core.errors import ConfigurationError, StoreError
 from redrive.core.ports import Store
 from redrive.core.retry import RetryPolicy
-from redrive.core.settings import FinishedSettings, RedisSettings
-from redrive.telemetry.events import Telemetry
+from redrive.core.settings import FinishedSettings, RedisSettings, TelemetrySettings
+from redrive.telemetry.events import Event, Sink, Telemetry
 
 if TYPE_CHECKING:
     from redrive.mail.gateway import Append, Gateway
@@ -68,7 +68,26 @@ def _redis(url: str, finished: FinishedSettings, settings: RedisSettings) -> Sto
     )
 
 
-def make_gateway(settings: Settings, append: Append, policy: Callable[[], RetryPolicy]) -> Gateway:
+def make_sinks(settings: TelemetrySettings) -> list[Sink]:
+    """Who hears of events, in the order that the settings name them."""
+    return [_sink(name.strip()) for name in settings.sinks.split(",") if name.strip()]
+
+
+def _sink(name: str) -> Sink:
+    match name:
+        case "logs":
+            from redrive.telemetry.logs import log_event
+
+            return log_event
+    raise ConfigurationError(f"telemetry.sinks: there is no sink {name[:40]!r}: use one of logs, or none")
+
+
+def make_gateway(
+    settings: Settings,
+    append: Append,
+    policy: Callable[[], RetryPolicy],
+    emit: Callable[[Event], None],
+) -> Gateway:
     """The handler of `email:send`, with its relay's connections not yet opened."""
     from redrive.mail.gateway import Gateway
     from redrive.mail.judging.rules import Rules
@@ -79,7 +98,7 @@ def make_gateway(settings: Settings, append: Append, policy: Callable[[], RetryP
     smtp = settings.smtp
     pooled = SmtpPoolSettings(connections=smtp.connections, messages=smtp.messages)
     rules = Rules.default() if settings.mail_rules is None else Rules.load(settings.mail_rules)
-    return Gateway(Pool(Relay.parse(settings.mail), pooled), rules, append, policy)
+    return Gateway(Pool(Relay.parse(settings.mail), pooled), rules, append, policy, emit)
 
 
 def make_index(store: Store, settings: Settings) -> Index:

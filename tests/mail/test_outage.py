@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from redrive.mail.outage import Outage
+from redrive.telemetry.logs import log_event
 
 
 @dataclass
@@ -20,7 +21,7 @@ class Site:
     draws: random.Random = field(default_factory=lambda: random.Random(7))  # noqa: S311 - repeatable
 
     def __post_init__(self) -> None:
-        self.outage = Outage("smtp://relay", lambda: self.now_s, self.draws.random)
+        self.outage = Outage("smtp://relay", lambda: self.now_s, self.draws.random, log_event)
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from redrive.office.archive.reading import read_archive
 from redrive.office.archive.restoring import restore
 from redrive.office.archive.writing import ArchiveWriter
 from redrive.office.audit import AUDIT
-from redrive.office.retention.duty import BEAT_S, Retention
+from redrive.office.retention.duty import BEAT_S, LOOK_S, Retention
 from redrive.office.retention.notice import notices, sentences
-from redrive.telemetry.events import Event, LettersArchived, RetentionFailed, Telemetry
+from redrive.telemetry.events import Event, LettersArchived, LettersLeaving, RetentionFailed, Telemetry
 from tests.conformance.backends import Bench
 from tests.conformance.families import fan_out, running_parent
 from tests.conformance.makers import DAY_S, account, bury, counts, dead, drain, keys, letters
@@ -147,12 +147,26 @@ async def test_a_folder_that_cannot_be_written_to_keeps_everything_until_it_can(
     await duty.step()
     assert len(await letters(store)) == 2
     assert "cannot write" in await said(store)
-    assert [type(event) for event in told] == [RetentionFailed]
+    assert [type(event) for event in told] == [LettersLeaving, RetentionFailed]
     folder.unlink()
     bench.advance(DAY_S)
     await duty.step()
     assert await letters(store) == []
-    assert [type(event) for event in told] == [RetentionFailed, LettersArchived]
+    assert [type(event) for event in told] == [LettersLeaving, RetentionFailed, LettersArchived]
+
+
+async def test_that_letters_will_leave_is_told_once_a_departure(
+    bench: Bench, store: Store, tmp_path: Path
+) -> None:
+    told: list[Event] = []
+    duty = Retention(store, RetentionSettings(folder=str(tmp_path)), told.append)
+    await dead(store, 2)
+    bench.advance(7 * DAY_S)
+    for _ in range(3):
+        await duty.step()
+        bench.advance(LOOK_S)
+    leaving = [event for event in told if isinstance(event, LettersLeaving)]
+    assert [(event.queue, event.count, event.folder) for event in leaving] == [("orders", 2, str(tmp_path))]
 
 
 async def test_a_letter_that_was_redriven_meanwhile_is_not_taken(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
+from redrive import Redrive
 from redrive.core.condition import Durability
 from redrive.core.errors import ConfigurationError, StoreError, StoreFull, StoreUnavailable
 from redrive.core.message import Lapse
@@ -19,6 +20,7 @@ from redrive.core.settings import RedisSettings
 from redrive.stores.redis import RedisStore
 from redrive.stores.redis.durability import judge
 from redrive.stores.redis.errors import mask_url
+from redrive.telemetry.events import Event, StoreAccepting, StoreRefusing
 from tests.conformance import makers
 from tests.servers import free_port, start_redis
 from tests.stores.redis_server import connected, eventually, opened
@@ -64,6 +66,22 @@ async def test_a_full_server_refuses_new_messages_and_lets_the_accepted_ones_dra
     assert await makers.complete(store, *await makers.take(store)) == set()
     counts = await makers.counts(store)
     assert (counts.pending, counts.processing, counts.published, counts.dlq) == (0, 0, 3, 1)
+
+
+async def test_that_the_store_refuses_is_told_once_and_that_it_takes_messages_again_too(
+    url: str, server: Redis
+) -> None:
+    told: list[Event] = []
+    async with Redrive(url) as app:
+        app.telemetry.add(told.append)
+        await app.submit("orders", {})
+        await server.config_set("maxmemory", "1mb")
+        for _ in range(3):
+            with pytest.raises(StoreFull):
+                await app.submit("orders", {})
+        await server.config_set("maxmemory", "0")
+        await app.submit("orders", {})
+    assert [type(event) for event in told] == [StoreRefusing, StoreAccepting]
 
 
 async def test_a_server_that_has_forgotten_its_scripts_is_told_them_again(

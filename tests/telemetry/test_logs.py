@@ -6,7 +6,7 @@ import io
 import json
 import logging
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -14,7 +14,35 @@ from redrive.core.failure import Failure, Kind
 from redrive.core.lifecycle import State
 from redrive.core.message import Delivery, Lease, Message, Progress
 from redrive.core.verdict import Reason
-from redrive.telemetry.events import Buried, Completed, LoopFailed, RetryScheduled, StoreTrouble
+from redrive.telemetry.events import (
+    Buried,
+    CleanedUp,
+    Completed,
+    Concern,
+    Event,
+    HandlerOverran,
+    LaneHeld,
+    LaneResumed,
+    LeaseLost,
+    LettersArchived,
+    LettersLeaving,
+    LoopFailed,
+    LoopLagged,
+    OperationEnded,
+    OperationHalted,
+    RelayBack,
+    RelayLost,
+    Released,
+    RetentionFailed,
+    RetryScheduled,
+    SettleRefused,
+    StoreAccepting,
+    StoreBack,
+    StoreRefusing,
+    StoreTrouble,
+    WorkerStarted,
+    WorkerStopped,
+)
 from redrive.telemetry.log_format import configure_logs
 from redrive.telemetry.logs import log_event
 
@@ -24,6 +52,34 @@ DELIVERY = Delivery(
     Lease("email:send", "token", 30_000),
 )
 FAILURE = Failure(1, 3, Kind.TEMPORARY, "421 try later, password=hunter2 for bob@example.org", code="421")
+
+EVENTS: tuple[Event, ...] = (
+    Completed(DELIVERY, 0.01),
+    RetryScheduled(DELIVERY, FAILURE, 5, 4234),
+    Buried(DELIVERY, FAILURE, Reason.EXHAUSTED, 5),
+    Released(DELIVERY, 0, None),
+    LaneHeld(DELIVERY, "535 wrong password"),
+    LaneResumed(DELIVERY),
+    SettleRefused(DELIVERY),
+    HandlerOverran(DELIVERY, 300.0),
+    LeaseLost("email:send", "token"),
+    LoopLagged(1.5),
+    StoreTrouble("claim", "refused", 1),
+    StoreBack("claim", 3),
+    LoopFailed("claim", ValueError("a bug")),
+    WorkerStarted("host-1", ("email:send",), "sqlite:///redrive.db", "A"),
+    WorkerStopped("host-1", 0),
+    CleanedUp(7),
+    RelayLost("smtp://relay", "connection refused", 0, 0.0),
+    RelayBack("smtp://relay", 40, 61.5),
+    StoreRefusing("the disk is nearly full"),
+    StoreAccepting(),
+    LettersLeaving("email:send", 2, 1_000, "archive"),
+    LettersArchived("email:send", 2, "archive/one.jsonl.gz"),
+    RetentionFailed("email:send", "there is no folder"),
+    OperationHalted("op-1", "redrive", "halted", "too many failed again"),
+    OperationEnded("op-1", "redrive", "finished", 5, 5),
+)
 
 
 @pytest.fixture
@@ -92,3 +148,24 @@ def test_on_a_terminal_lines_are_readable_and_free_of_foreign_control_sequences(
     assert "Job failed, scheduling retry" in text
     assert "\x1b" not in text
     assert "\x07" not in text
+
+
+def test_every_event_is_logged_as_text_and_as_json(stream: io.StringIO) -> None:
+    kinds: tuple[type[Event], ...] = get_args(Event)
+    examples = {type(one): one for one in EVENTS}
+    assert set(examples) == set(kinds)
+    for style in ("json", "text"):
+        configure_logs("debug", style, stream)
+        for event in EVENTS:
+            log_event(event)
+    assert len(stream.getvalue().splitlines()) >= 2 * len(kinds)
+
+
+@pytest.mark.parametrize("event", [one for one in EVENTS if isinstance(one, Concern)])
+def test_what_an_operator_should_hear_of_is_marked_in_its_line(stream: io.StringIO, event: Event) -> None:
+    configure_logs("debug", "json", stream)
+    log_event(event)
+    log_event(Completed(DELIVERY, 0.01))
+    concern, other = _lines(stream)
+    assert concern["alert"] is True
+    assert "alert" not in other

@@ -28,6 +28,7 @@ from redrive.core.settings import (
     RetentionSettings,
     SmtpSettings,
     SubmitSettings,
+    TelemetrySettings,
     WorkerSettings,
 )
 
@@ -96,6 +97,7 @@ SECTIONS: Mapping[str, type] = {
     "submit": SubmitSettings,
     "smtp": SmtpSettings,
     "logs": LogSettings,
+    "telemetry": TelemetrySettings,
 }
 NAMES: Mapping[str, Mapping[str, Any]] = {
     "": {"store": str, "data": str, "profile": str, "mail": str, "mail_rules": str, "listen": str},

@@ -24,6 +24,7 @@ from redrive.core.settings import (
     RetentionSettings,
     SmtpSettings,
     SubmitSettings,
+    TelemetrySettings,
     WorkerSettings,
 )
 
@@ -54,6 +55,7 @@ class Settings:
     submit: SubmitSettings = field(default_factory=SubmitSettings)
     smtp: SmtpSettings = field(default_factory=SmtpSettings)
     logs: LogSettings = field(default_factory=LogSettings)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     queues: Mapping[str, Sequence[Given]] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
 

@@ -132,3 +132,10 @@ class SmtpSettings:
 
     def __post_init__(self) -> None:
         _check_positive(self, "connections", "messages")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetrySettings:
+    """Who hears of what happens: names of sinks, separated by commas; empty is nobody."""
+
+    sinks: str = "logs"

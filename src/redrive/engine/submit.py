@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from redrive.core.errors import Conflict, InvalidMessage, StoreFull, StoreUnavailable
 from redrive.core.message import Entry
 from redrive.core.ports import APPEND_BYTES, APPEND_MESSAGES, Outbox, Receipt, Status
+from redrive.telemetry.events import Event, StoreAccepting, StoreRefusing
 
 _PAUSES_S = (0.05, 0.2, 1.0)
 
@@ -37,8 +38,10 @@ class _Line:
 class Submitter:
     """Collects the groups of one event loop and appends them."""
 
-    def __init__(self, outbox: Outbox) -> None:
+    def __init__(self, outbox: Outbox, emit: Callable[[Event], None] = lambda _: None) -> None:
         self._outbox = outbox
+        self._emit = emit
+        self._refused = False
         self._lines: dict[str, _Line] = {}
 
     async def submit(self, entries: Sequence[Entry]) -> list[Receipt]:
@@ -76,6 +79,7 @@ class Submitter:
     async def _append(self, groups: list[_Group]) -> None:
         try:
             answers = await self._append_patiently([group.entries for group in groups])
+            self._tell(None)
         except InvalidMessage as error:
             await self._append_singly(groups, error)
         except BaseException as error:
@@ -101,11 +105,18 @@ class Submitter:
         for pause_s in _PAUSES_S:
             try:
                 return await self._outbox.append(groups)
-            except StoreFull:
+            except StoreFull as error:
+                self._tell(error)
                 raise
             except StoreUnavailable:
                 await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load
         return await self._outbox.append(groups)
+
+    def _tell(self, refusal: StoreFull | None) -> None:
+        """Say once that the store refuses, and once that it takes messages again."""
+        if (refusal is not None) != self._refused:
+            self._refused = refusal is not None
+            self._emit(StoreAccepting() if refusal is None else StoreRefusing(str(refusal)))
 
 
 def _take(groups: list[_Group]) -> list[_Group]:

@@ -36,6 +36,7 @@ from redrive.mail.smtp.errors import (
 from redrive.mail.smtp.pool import Pool
 from redrive.mail.smtp.transaction import RecipientReply
 from redrive.mail.stored import Stored, decode, encode
+from redrive.telemetry.events import Event
 
 QUEUE = "email:send"
 _SLOWER = 4
@@ -49,12 +50,19 @@ Append = Callable[[Sequence[Entry]], Awaitable[list[Receipt]]]
 class Gateway:
     """Sends the mails of `email:send` through one relay."""
 
-    def __init__(self, pool: Pool, rules: Rules, append: Append, policy: Callable[[], RetryPolicy]) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        rules: Rules,
+        append: Append,
+        policy: Callable[[], RetryPolicy],
+        emit: Callable[[Event], None],
+    ) -> None:
         self._pool = pool
         self._rules = rules
         self._append = append
         self._policy = policy
-        self._outage = Outage(str(pool.relay), time.monotonic, random.random)
+        self._outage = Outage(str(pool.relay), time.monotonic, random.random, emit)
         self._parents: OrderedDict[str, bytes] = OrderedDict()
 
     async def handle(self, stored: Stored, delivery: Delivery) -> None:

@@ -1,6 +1,6 @@
 """The one door through which the engine tells what happened: events in, sinks out.
 
-A sink is a callable. It never stands in the way of the work (P10): what it raises is logged once and
+A sink is a callable. It never stands in the way of the work: what it raises is logged once and
 forgotten. Sinks live in files of their own: logs.py now, metrics and traces later.
 """
 

@@ -144,6 +144,47 @@ class CleanedUp:
 
 
 @dataclass(frozen=True, slots=True)
+class RelayLost:
+    """The mail relay cannot be reached: mails wait. Said again at growing intervals while it lasts."""
+
+    relay: str
+    error: str
+    waiting: int
+    lasted_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RelayBack:
+    """The mail relay answers again; `waiting` mails had been put off."""
+
+    relay: str
+    waiting: int
+    lasted_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRefusing:
+    """The store takes no new messages, for want of room; accepted work goes on."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAccepting:
+    """The store takes new messages again."""
+
+
+@dataclass(frozen=True, slots=True)
+class LettersLeaving:
+    """Dead letters of a queue will leave for an archive in `folder` at `leave_at`."""
+
+    queue: str
+    count: int
+    leave_at: int
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
 class LettersArchived:
     """Dead letters of a queue left for age or number, to an archive."""
 
@@ -181,40 +222,38 @@ class OperationEnded:
     total: int
 
 
-Event = (
-    Completed
-    | RetryScheduled
-    | Buried
-    | Released
-    | LaneHeld
-    | LaneResumed
-    | SettleRefused
-    | LeaseLost
-    | HandlerOverran
-    | LoopLagged
-    | StoreTrouble
-    | StoreBack
-    | LoopFailed
-    | WorkerStarted
-    | WorkerStopped
-    | CleanedUp
-    | LettersArchived
-    | RetentionFailed
-    | OperationHalted
-    | OperationEnded
+MessageEvent = (
+    Completed | RetryScheduled | Buried | Released | LaneHeld | LaneResumed | SettleRefused | HandlerOverran
 )
+ProcessEvent = (
+    LeaseLost | LoopLagged | StoreTrouble | StoreBack | LoopFailed | WorkerStarted | WorkerStopped | CleanedUp
+)
+DoorEvent = RelayLost | RelayBack | StoreRefusing | StoreAccepting
+OfficeEvent = LettersLeaving | LettersArchived | RetentionFailed | OperationHalted | OperationEnded
+Event = MessageEvent | ProcessEvent | DoorEvent | OfficeEvent
+Concern = LaneHeld | RelayLost | StoreRefusing | LettersLeaving | RetentionFailed | OperationHalted
+"""What an operator should hear of, whatever else is logged or counted."""
+
 Sink = Callable[[Event], None]
 
 
 class Telemetry:
-    """Hands each event to every sink."""
+    """Hands each event to every sink: those of the settings first, then those that code added."""
 
     def __init__(self, sinks: Iterable[Sink] = ()) -> None:
-        self._sinks = list(sinks)
+        self._configured = list(sinks)
+        self._added: list[Sink] = []
+        self._sinks = self._configured
 
     def add(self, sink: Sink) -> None:
         """Another sink, for the events from now on."""
-        self._sinks.append(sink)
+        self._added.append(sink)
+        self._sinks = [*self._configured, *self._added]
+
+    def configure(self, sinks: Iterable[Sink]) -> None:
+        """Replace the sinks of the settings; added ones stay."""
+        self._configured = list(sinks)
+        self._sinks = [*self._configured, *self._added]
 
     def emit(self, event: Event) -> None:
         """Tell what happened. Never raises."""

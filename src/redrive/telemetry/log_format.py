@@ -22,7 +22,7 @@ class JsonFormatter(logging.Formatter):
         line |= getattr(record, "fields", {})
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        line["timestamp"] = _timestamp(record)
+        line["timestamp"] = timestamp(record.created)
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
@@ -38,7 +38,7 @@ class TextFormatter(logging.Formatter):
         fields = " ".join(f"{key}={_short(value)}" for key, value in getattr(record, "fields", {}).items())
         shade = _COLOURS.get(level) if self._colour else None
         name = f"\x1b[{shade}m{level:<5}\x1b[0m" if shade else f"{level:<5}"
-        line = f"{_timestamp(record)[11:23]} {name} {printable(record.getMessage())}"
+        line = f"{timestamp(record.created)[11:23]} {name} {printable(record.getMessage())}"
         if fields:
             line += f"  {fields}"
         if record.exc_info:
@@ -63,8 +63,9 @@ def _level(record: logging.LogRecord) -> str:
     return _LEVEL_NAMES.get(record.levelname, record.levelname.lower())
 
 
-def _timestamp(record: logging.LogRecord) -> str:
-    moment = datetime.fromtimestamp(record.created, UTC)
+def timestamp(at_s: float) -> str:
+    """Seconds since the epoch as ISO 8601 with milliseconds and Z."""
+    moment = datetime.fromtimestamp(at_s, UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
 
 

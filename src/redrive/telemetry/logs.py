@@ -15,6 +15,7 @@ from redrive.core.message import Delivery
 from redrive.core.redaction import redact
 from redrive.telemetry import events
 from redrive.telemetry.events import Event
+from redrive.telemetry.log_format import timestamp
 
 logger = logging.getLogger("redrive")
 
@@ -25,6 +26,8 @@ def log_event(event: Event) -> None:
     if not logger.isEnabledFor(level):
         return
     text, fields = _describe(event)
+    if isinstance(event, events.Concern):
+        fields["alert"] = True
     error = event.error if isinstance(event, events.LoopFailed) else None
     logger.log(level, text, extra={"fields": fields}, exc_info=error)
 
@@ -53,6 +56,11 @@ _LEVELS: Mapping[type, int] = {
     events.WorkerStarted: logging.INFO,
     events.WorkerStopped: logging.INFO,
     events.CleanedUp: logging.DEBUG,
+    events.RelayLost: logging.ERROR,
+    events.RelayBack: logging.INFO,
+    events.StoreRefusing: logging.ERROR,
+    events.StoreAccepting: logging.INFO,
+    events.LettersLeaving: logging.WARNING,
     events.LettersArchived: logging.WARNING,
     events.RetentionFailed: logging.ERROR,
     events.OperationHalted: logging.ERROR,
@@ -61,6 +69,16 @@ _LEVELS: Mapping[type, int] = {
 
 
 def _describe(event: Event) -> tuple[str, dict[str, Any]]:
+    if isinstance(event, events.MessageEvent):
+        return _describe_message(event)
+    if isinstance(event, events.ProcessEvent):
+        return _describe_process(event)
+    if isinstance(event, events.DoorEvent):
+        return _describe_door(event)
+    return _describe_office(event)
+
+
+def _describe_message(event: events.MessageEvent) -> tuple[str, dict[str, Any]]:
     match event:
         case events.Completed():
             return "Job completed", _job(event.delivery) | {"durationMs": round(event.duration_s * 1000, 3)}
@@ -72,8 +90,8 @@ def _describe(event: Event) -> tuple[str, dict[str, Any]]:
         case events.Released():
             return _released(event)
         case events.LaneHeld():
-            held = _job(event.delivery) | {"errorReason": redact(event.reason), "alert": True}
-            return "Lane held: its messages wait until the cause is mended", held
+            held = _job(event.delivery) | {"errorReason": redact(event.reason)}
+            return "Lane held: its messages wait until the cause is fixed", held
         case events.LaneResumed():
             return "Lane runs again", _job(event.delivery)
         case events.SettleRefused():
@@ -81,24 +99,10 @@ def _describe(event: Event) -> tuple[str, dict[str, Any]]:
         case events.HandlerOverran():
             late = _job(event.delivery) | {"deadlineS": event.deadline_s}
             return "Handler passed its deadline and still runs in its thread", late
-        case _:
-            return _describe_process(event)
+    assert_never(event)
 
 
-def _describe_process(
-    event: events.LeaseLost
-    | events.LoopLagged
-    | events.StoreTrouble
-    | events.StoreBack
-    | events.LoopFailed
-    | events.WorkerStarted
-    | events.WorkerStopped
-    | events.CleanedUp
-    | events.LettersArchived
-    | events.RetentionFailed
-    | events.OperationHalted
-    | events.OperationEnded,
-) -> tuple[str, dict[str, Any]]:
+def _describe_process(event: events.ProcessEvent) -> tuple[str, dict[str, Any]]:
     match event:
         case events.LeaseLost():
             return "Lease lost: its messages may run elsewhere", {"queue": event.queue}
@@ -116,33 +120,53 @@ def _describe_process(
             return "Worker started", started | {"durabilityClass": event.durability}
         case events.WorkerStopped():
             return "Worker stopped", {"worker": event.worker, "released": event.released}
-        case _:
-            return _describe_keeping(event)
-
-
-def _describe_keeping(
-    event: events.CleanedUp
-    | events.LettersArchived
-    | events.RetentionFailed
-    | events.OperationHalted
-    | events.OperationEnded,
-) -> tuple[str, dict[str, Any]]:
-    match event:
         case events.CleanedUp():
             return "Finished records cleaned up", {"count": event.count}
+    assert_never(event)
+
+
+def _describe_door(event: events.DoorEvent) -> tuple[str, dict[str, Any]]:
+    match event:
+        case events.RelayLost():
+            lost = {"relay": event.relay, "error": redact(event.error)}
+            if not event.lasted_s:
+                return "Mail relay cannot be reached, mails wait", lost
+            return "Mail relay still cannot be reached, mails wait", lost | _outage(event)
+        case events.RelayBack():
+            return "Mail relay answers again", {"relay": event.relay, **_outage(event)}
+        case events.StoreRefusing():
+            return "Store refuses new messages, accepted work goes on", {"error": redact(event.error)}
+        case events.StoreAccepting():
+            return "Store takes new messages again", {}
+    assert_never(event)
+
+
+def _describe_office(event: events.OfficeEvent) -> tuple[str, dict[str, Any]]:
+    match event:
+        case events.LettersLeaving():
+            leaving = {
+                "queue": event.queue,
+                "count": event.count,
+                "leaveAt": timestamp(event.leave_at / 1000),
+            }
+            return "Dead letters will leave for an archive", leaving | {"folder": event.folder}
         case events.LettersArchived():
             archived = {"queue": event.queue, "count": event.count, "file": event.path}
             return "Dead letters left for an archive", archived
         case events.RetentionFailed():
-            failed = {"queue": event.queue, "error": redact(event.error), "alert": True}
+            failed = {"queue": event.queue, "error": redact(event.error)}
             return "Dead letters should leave and cannot", failed
         case events.OperationHalted():
             halted = {"operation": event.operation, "kind": event.kind, "state": event.state}
-            return "Operation stopped by itself", halted | {"why": redact(event.why), "alert": True}
+            return "Operation stopped by itself", halted | {"why": redact(event.why)}
         case events.OperationEnded():
             ended = {"operation": event.operation, "kind": event.kind, "state": event.state}
             return "Operation ended", ended | {"handled": event.handled, "total": event.total}
     assert_never(event)
+
+
+def _outage(event: events.RelayLost | events.RelayBack) -> dict[str, Any]:
+    return {"waiting": event.waiting, "lastedS": round(event.lasted_s, 1)}
 
 
 def _job(delivery: Delivery) -> dict[str, Any]:

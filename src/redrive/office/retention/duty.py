@@ -20,7 +20,7 @@ from redrive.office.archive.lines import ArchiveError
 from redrive.office.retention.departure import Departure
 from redrive.office.retention.leaving import DAY_MS, Leaving, Limits, leaving
 from redrive.office.retention.notice import Notice, read_notice, write_notice
-from redrive.telemetry.events import Event, LettersArchived, RetentionFailed
+from redrive.telemetry.events import Event, LettersArchived, LettersLeaving, RetentionFailed
 
 LOOK_S = 3_600.0
 BEAT_S = 30.0
@@ -65,9 +65,16 @@ class Retention:
         notice = await self._count(notice, dead, failure)
         if before is not None or notice.leaving or notice.shared:
             await write_notice(self._store, notice, version)
-        if notice.problem and (before is None or before.problem != notice.problem):
-            self._emit(RetentionFailed(queue, notice.problem))
+        self._announce(before, notice)
         return notice
+
+    def _announce(self, before: Notice | None, notice: Notice) -> None:
+        """Say once what is new about a notice: that letters cannot leave, or that they will."""
+        if notice.problem:
+            if before is None or before.problem != notice.problem:
+                self._emit(RetentionFailed(notice.queue, notice.problem))
+        elif notice.leaving and notice.folder and not _same_departure(before, notice):
+            self._emit(LettersLeaving(notice.queue, notice.leaving, notice.leave_at, notice.folder))
 
     async def _leave(self, notice: Notice, dead: int) -> tuple[Departure, str]:
         """Archive and remove what was announced; what left, and why not all of it."""
@@ -105,3 +112,7 @@ class Retention:
 
     def _leaving(self, notice: Notice, dead: int) -> AsyncIterator[Leaving]:
         return leaving(self._store, notice.queue, Limits.at(self._settings, notice.leave_at, dead))
+
+
+def _same_departure(before: Notice | None, notice: Notice) -> bool:
+    return before is not None and bool(before.leaving) and before.leave_at == notice.leave_at
