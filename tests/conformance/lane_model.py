@@ -45,6 +45,11 @@ class LaneModel:
         used = 0 if self._period_over(self.rate, present) else self.period_used
         return min(room, max(0, self.rate.count - used))
 
+    def complete(self, *, parent: bool) -> None:
+        """A parent is not work: what was asked for are its children."""
+        self.done += not parent
+        self.served -= parent
+
     def serve(self, now: int, present: int) -> None:
         self.served += 1
         if self.rate is None:

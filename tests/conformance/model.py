@@ -152,7 +152,7 @@ class Model:
                 item.state = State.DONE
                 self.judge(item, "passed")
                 self.count(item.operation, done=1)
-                lane.done += 1
+                lane.complete(parent=bool(self.children(item.entry.message.id)))
                 lane.end_hold()
                 self.end_key(item, self.now + self.dedupe_ms)
             case RetryAt(due_at=due_at):

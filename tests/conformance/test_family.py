@@ -18,12 +18,14 @@ from tests.conformance.makers import (
     bury,
     claim,
     complete,
+    counts,
     crash,
     drain,
     entry,
     failure,
     ids_of,
     keys,
+    lane,
     new_token,
     retry,
     submit,
@@ -273,3 +275,25 @@ async def test_a_childs_failures_and_settings_are_its_own(store: Store) -> None:
     await retry(store, delivery)
     assert (await account(store, child)).failures == (failure(delivery),)
     assert (await account(store, parent.message.id)).failures == ()
+
+
+@pytest.mark.parametrize("parent_last", [True, False])
+async def test_a_parent_is_not_counted_as_work(store: Store, parent_last: bool) -> None:
+    parent = await running_parent(store)
+    await submit(store, 3, parent=parent.message.id)
+    children = await drain(store)
+    await complete(store, *children if parent_last else [parent])
+    await complete(store, *[parent] if parent_last else children)
+    found = await lane(store)
+    assert (found.done, found.served, found.in_flight) == (3, 3, 0)
+    assert (await counts(store)).published == 3
+
+
+async def test_a_parent_that_is_settled_with_its_children_is_not_counted_as_work(store: Store) -> None:
+    parent = await running_parent(store)
+    await submit(store, 3, parent=parent.message.id)
+    await complete(store, *await drain(store), parent)
+    await submit(store, 2)
+    await complete(store, *await drain(store))
+    found = await lane(store)
+    assert (found.done, found.served, found.in_flight) == (5, 5, 0)

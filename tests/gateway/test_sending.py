@@ -208,3 +208,13 @@ async def test_a_child_without_its_parent_is_refused_alone(gateway: Redrive) -> 
     )
     assert isinstance(answers[0], InvalidMessage)
     assert not any(isinstance(answer, BaseException) for answer in answers[1:])
+
+
+async def test_a_mail_to_three_counts_as_three(gateway: Redrive) -> None:
+    recipients = ("ok+1@example.org", "ok+2@example.org", "reply-550-5.1.1@example.org")
+    await gateway.mail.submit(mail(*recipients), tenant="acme")
+    await run_until_idle(gateway)
+    (counts,) = await gateway.store.queues()
+    lane = await gateway.store.lane(QUEUE, "acme")
+    assert lane is not None
+    assert (counts.published, counts.dlq, lane.done, lane.served) == (2, 1, 2, 3)

@@ -45,11 +45,14 @@ end
 
 -- What a batch comes to, gathered before it is written.
 local function new_batch()
-  return { done = {}, fields = {}, field_ids = {}, endings = {}, order = {}, parents = {}, tokens = {}, lanes = {} }
+  return { done = {}, fields = {}, field_ids = {}, endings = {}, order = {}, parents = {}, tokens = {}, lanes = {}, fanned_out = {} }
 end
 
-local function note_completed(batch, id, token, tenant, head)
+local function note_completed(batch, id, token, tenant, head, is_parent)
   local done, lane = batch.done, touch(tenant)
+  if is_parent then
+    batch.fanned_out[lane] = (batch.fanned_out[lane] or 0) + 1
+  end
   done[#done + 1] = id
   batch.tokens[token] = (batch.tokens[token] or 0) + 1
   batch.lanes[lane] = (batch.lanes[lane] or 0) + 1
@@ -68,7 +71,7 @@ end
 local function gather(ids, tokens, keep, refused)
   local batch, seen = new_batch(), {}
   local held = get_all(root .. ':held', ids)
-  local families = redis.call('EXISTS', root .. ':children') == 1
+  local families = redis.call('HEXISTS', root, 'sequence') == 1
   local ended, ended_at = struct.pack(ENDING, now, 0), struct.pack('>I6', now)
   local endings, order = batch.endings, batch.order
   for index, id in ipairs(ids) do
@@ -77,8 +80,9 @@ local function gather(ids, tokens, keep, refused)
       refused[#refused + 1] = id
     else
       seen[id] = true
-      note_completed(batch, id, tokens[index], tenant, head)
-      if head == '' or bit.band(marks, TRIED + LOST + EXPIRED) > 0 or (families and has_children(id)) then
+      local is_parent = families and redis.call('EXISTS', root .. ':family:' .. id) == 1
+      note_completed(batch, id, tokens[index], tenant, head, is_parent)
+      if head == '' or bit.band(marks, TRIED + LOST + EXPIRED) > 0 or (is_parent and has_children(id)) then
         complete_one(id, marks, track, tenant, head, keep)
       elseif keep ~= 0 then
         local last = #endings
@@ -99,10 +103,13 @@ local function close_children(parents, keep)
   end
 end
 
-local function count_completed(completed)
+-- A parent is no work of its own: its children are what was asked for.
+local function count_completed(completed, fanned_out)
   for lane, number in pairs(completed) do
+    local parents = fanned_out[lane] or 0
     count(lane, 'in_flight', -number)
-    count(lane, 'done', number)
+    count(lane, 'done', number - parents)
+    lane.served = lane.served - parents
     end_hold(lane.tenant)
   end
 end
@@ -119,7 +126,7 @@ local function complete_all(first, number, kept_ms, keep, refused)
   for token, settled in pairs(batch.tokens) do
     let_go(token, settled)
   end
-  count_completed(batch.lanes)
+  count_completed(batch.lanes, batch.fanned_out)
   if keep > 0 then
     trim_finished(keep, #batch.done)
   end

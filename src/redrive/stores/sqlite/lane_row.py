@@ -80,6 +80,11 @@ class LaneRow:
         if self.rate is not None and count:
             self.window, self.rated = reserve(self.rate, self.window, now, count).window, True
 
+    def complete(self, count: int, parents: int) -> None:
+        """Messages were done. A parent is no work of its own: its children are what was asked for."""
+        self.done += count - parents
+        self.served -= parents
+
     def set_rate(self, rate: Rate | None) -> None:
         """A person's word: it counts what the running period has handed out already."""
         self.rate, self.wake_at, self.switched, self.rated = rate, None, True, True

@@ -125,12 +125,13 @@ class _Settling:
             self._db.executemany(SQL["remove_content"], [(seq,) for seq in gone])
         self._judge(rows, Count.PASSED, Count.DONE)
         counts = Counter((row[4], row[3]) for row in rows)
+        parents = Counter((row[4], row[3]) for row in rows if row[9])
         for queue in {queue for queue, _ in counts}:
             self._book(queue).read_ahead(lanes=(number for where, number in counts if where == queue))
         for (queue, number), count in counts.items():
             lane = self._lane(queue, number)
             lane.in_flight -= count
-            lane.done += count
+            lane.complete(count, parents[queue, number])
             lane.end_hold()
 
     def _retry(self, asked: Mapping[Held, RetryAt]) -> None:
