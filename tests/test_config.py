@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 
 import pytest
 
 from redrive.config import LogFormat, LogLevel, Settings, load, mask_url
-from redrive.config.keys import NAMES, VARIABLES
+from redrive.config.keys import NAMES, SECTIONS, VARIABLES
 from redrive.core.errors import ConfigurationError
 from redrive.core.retry import PROFILES, Backoff, RetryPolicy
 from redrive.core.settings import QueueSettings
@@ -173,9 +174,6 @@ def test_a_mistake_in_the_file_names_key_and_file(tmp_path: Path, toml: str, sai
 
 
 IN_ENVIRONMENT = [
-    ("REDRIVE_STOER", "x", ["did you mean REDRIVE_STORE?"]),
-    ("REDRIVE_WORKER_LEASE", "x", ["did you mean REDRIVE_WORKER_LEASE_S?"]),
-    ("REDRIVE_QUEUES_A_RATE", "1/s", ["is no setting"]),
     ("REDRIVE_PROFILE", "prod", ["profile", "mta"]),
     ("REDRIVE_RETRY_ATTEMPTS", "0", ["retry.attempts", "at least 1"]),
     ("REDRIVE_RETRY_ATTEMPTS", "2.5", ["retry.attempts", "a whole number or none"]),
@@ -279,3 +277,65 @@ def test_on_redis_less_is_kept_of_what_is_finished(tmp_path: Path) -> None:
     chosen = load({"store": "redis://127.0.0.1/0", "finished.keep": 5}, environ={}, folder=tmp_path)
     assert (chosen.finished.keep, chosen.finished.dedupe_s) == (5, 3_600.0)
     assert load({}, environ={}, folder=tmp_path).finished.dedupe_s == 86_400.0
+
+
+@pytest.mark.parametrize(
+    ("variable", "said"),
+    [
+        ("REDRIVE_STOER", "did you mean REDRIVE_STORE?"),
+        ("REDRIVE_WORKER_LEASE", "did you mean REDRIVE_WORKER_LEASE_S?"),
+        ("REDRIVE_QUEUES_A_RATE", "is not a setting"),
+        ("REDRIVE_HTTP_PORT", "is not a setting"),
+    ],
+)
+def test_an_unknown_variable_is_ignored_with_one_warning_and_the_nearest_name(
+    tmp_path: Path, variable: str, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        configured(tmp_path, environ={variable: "8025"})
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert variable in line
+    assert said in line
+
+
+def test_what_kubernetes_sets_for_a_service_named_redrive_is_none_of_our_business(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = {
+        "REDRIVE_SERVICE_HOST": "127.0.0.1",
+        "REDRIVE_SERVICE_PORT": "8025",
+        "REDRIVE_SERVICE_PORT_HTTP": "8025",
+        "REDRIVE_PORT": "tcp://127.0.0.1:8025",
+        "REDRIVE_PORT_8025_TCP": "tcp://127.0.0.1:8025",
+        "REDRIVE_PORT_8025_TCP_PROTO": "tcp",
+        "REDRIVE_PORT_8025_TCP_PORT": "8025",
+        "REDRIVE_PORT_8025_TCP_ADDR": "127.0.0.1",
+        "REDRIVE_WEB_SERVICE_HOST": "127.0.0.1",
+        "REDRIVE_WEB_PORT": "tcp://127.0.0.1:8025",
+    }
+    assert configured(tmp_path, environ=service) == configured(tmp_path)
+    assert caplog.records == []
+
+
+def test_every_key_of_every_section_takes_effect(tmp_path: Path) -> None:
+    plain = load(environ={}, folder=tmp_path)
+    for section in SECTIONS:
+        for name in NAMES[section]:
+            value = _another(getattr(getattr(plain, section), name), NAMES[section][name])
+            changed = load({f"{section}.{name}": value}, environ={}, folder=tmp_path)
+            assert getattr(getattr(changed, section), name) != getattr(getattr(plain, section), name), name
+
+
+def _another(value: object, hint: object) -> object:
+    """A valid value of a key that differs from its default."""
+    match value:
+        case bool():
+            return not value
+        case StrEnum():
+            return next(one.value for one in type(value) if one is not value)
+        case int() | float():
+            return value / 2 if isinstance(value, float) else value + 1
+        case None:
+            return "7" if "str" in str(hint) else 7
+        case _:
+            return f"{value}else"

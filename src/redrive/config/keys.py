@@ -162,7 +162,7 @@ def _hint(given: Given) -> Any:
         advice = 'a queue\'s name that has dots is quoted: [queues."a.b"]'
     else:
         advice = nearest(given.name, names if given.section else [*names, *SECTIONS, "queues"])
-    raise ConfigurationError(f"{given.key} from {given.origin} is no setting: {advice}")
+    raise ConfigurationError(f"{given.key} from {given.origin} is not a setting: {advice}")
 
 
 def _names(given: Given) -> Mapping[str, Any]:

@@ -6,15 +6,19 @@ overrides is still checked: a mistake does not wait for the day the override goe
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
-from redrive.config.keys import NAMES, SECTIONS, VARIABLES, Given, LogSettings, check, nearest
+from redrive.config.keys import NAMES, SECTIONS, VARIABLES, Given, check, nearest
 from redrive.config.settings import (
     DEFAULT_LISTEN,
     DEFAULT_MAIL,
@@ -29,17 +33,18 @@ from redrive.core.settings import (
     FINISHED_IN_MEMORY,
     FinishedSettings,
     OfficeSettings,
-    RedisSettings,
     RetentionSettings,
-    SmtpSettings,
-    SubmitSettings,
-    WorkerSettings,
 )
 
 FILE = "redrive.toml"
 CONFIG_VARIABLE = "REDRIVE_CONFIG"
 ARCHIVE_FOLDER = "archive"
 _SQLITE = "sqlite:///"
+_SERVICE = re.compile(
+    r"REDRIVE_(?:[A-Z0-9]+_)*"
+    r"(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)"
+)
+_log = logging.getLogger("redrive.config")
 
 
 def load(
@@ -59,8 +64,8 @@ def load(
     folder = folder or Path()
     file = _from_file(switches.pop("config", None), variables.pop(CONFIG_VARIABLE, None), folder)
     sources = chain(file, _from_environment(variables), _from_flags(switches))
-    cache = Path(environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    return _assemble({given.key: given for given in map(check, sources)}, folder, cache)
+    caches = Path(environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    return _assemble({given.key: given for given in map(check, sources)}, folder, caches)
 
 
 def _from_file(flag: object, variable: str | None, folder: Path) -> Iterator[Given]:
@@ -111,10 +116,21 @@ def _table(section: str, value: object, origin: str) -> Mapping[str, object]:
 
 def _from_environment(variables: Mapping[str, str]) -> Iterator[Given]:
     for variable, text in sorted(variables.items()):
-        if variable not in VARIABLES:
-            advice = nearest(variable, [*VARIABLES, CONFIG_VARIABLE])
-            raise ConfigurationError(f"{variable} in the environment is no setting: {advice}")
-        yield Given(*VARIABLES[variable], text, variable, text=True)
+        if variable in VARIABLES:
+            yield Given(*VARIABLES[variable], text, variable, text=True)
+        elif not _of_a_service(variable, text):
+            _warn_once(variable)
+
+
+def _of_a_service(variable: str, text: str) -> bool:
+    """Whether Kubernetes set it, for a Service whose name begins with `redrive`."""
+    return _SERVICE.fullmatch(variable) is not None or (variable.endswith("_PORT") and "://" in text)
+
+
+@cache
+def _warn_once(variable: str) -> None:
+    advice = nearest(variable, [*VARIABLES, CONFIG_VARIABLE])
+    _log.warning("%s in the environment is not a setting and is ignored: %s", variable, advice)
 
 
 def _from_flags(switches: Mapping[str, object]) -> Iterator[Given]:
@@ -124,13 +140,11 @@ def _from_flags(switches: Mapping[str, object]) -> Iterator[Given]:
         yield Given(section, name, plain, "flag", text=isinstance(plain, str))
 
 
-def _assemble(given: Mapping[str, Given], folder: Path, cache: Path) -> Settings:
+def _assemble(given: Mapping[str, Given], folder: Path, caches: Path) -> Settings:
     top = {name: str(given[name].value) for name in NAMES[""] if name in given}
     profile = top.get("profile", DEFAULT_PROFILE)
     data = folder / Path(top.get("data", "")).expanduser()
     origins = _origins(given, profile)
-    layers = {section: [one for one in given.values() if one.section == section] for section in SECTIONS}
-    below = {name: f"{name} from profile {profile}" for name in NAMES["retry"]}
     store = _place(top.get("store", DEFAULT_STORE), data)
     settings = Settings(
         store=store,
@@ -139,23 +153,32 @@ def _assemble(given: Mapping[str, Given], folder: Path, cache: Path) -> Settings
         mail=top.get("mail", DEFAULT_MAIL),
         mail_rules=folder / Path(top["mail_rules"]).expanduser() if "mail_rules" in top else None,
         listen=top.get("listen", DEFAULT_LISTEN),
-        retry=overlay(PROFILES[profile], layers["retry"], below),
-        worker=overlay(WorkerSettings(), layers["worker"], {}),
-        finished=overlay(_finished(store), layers["finished"], {}),
-        retention=_below(overlay(_retention(store), layers["retention"], {}), data),
-        office=overlay(_office(store, cache), layers["office"], {}),
-        redis=overlay(RedisSettings(), layers["redis"], {}),
-        submit=overlay(SubmitSettings(), layers["submit"], {}),
-        smtp=overlay(SmtpSettings(), layers["smtp"], {}),
-        logs=overlay(LogSettings(), layers["logs"], {}),
         queues=MappingProxyType(_queues(given)),
         origins=MappingProxyType(origins),
+        **_parts(given, store, profile, data, caches),
     )
     for name in settings.queues:
         settings.policy(name)
         settings.queue(name)
         settings.automatic_s(name)
     return settings
+
+
+def _parts(given: Mapping[str, Given], store: str, profile: str, data: Path, caches: Path) -> dict[str, Any]:
+    """Every section: its defaults, some of which follow from the store, with what was set on top."""
+    starts: Mapping[str, Any] = {
+        "retry": PROFILES[profile],
+        "finished": _finished(store),
+        "retention": _retention(store),
+        "office": _office(store, caches),
+    }
+    below = {name: f"{name} from profile {profile}" for name in NAMES["retry"]}
+    parts = {}
+    for section, kind in SECTIONS.items():
+        layer = [one for one in given.values() if one.section == section]
+        parts[section] = overlay(starts.get(section, kind()), layer, below if section == "retry" else {})
+    parts["retention"] = _below(parts["retention"], data)
+    return parts
 
 
 def _origins(given: Mapping[str, Given], profile: str) -> dict[str, str]:
@@ -180,10 +203,10 @@ def _finished(store: str) -> FinishedSettings:
     return FINISHED_IN_MEMORY if store.startswith(("redis:", "rediss:")) else FinishedSettings()
 
 
-def _office(store: str, cache: Path) -> OfficeSettings:
+def _office(store: str, caches: Path) -> OfficeSettings:
     """A SQLite file is its own index; what another store's index holds can be made again at any time."""
     own = store.startswith(_SQLITE)
-    return OfficeSettings(index=None if own else str(cache / "redrive" / "index"))
+    return OfficeSettings(index=None if own else str(caches / "redrive" / "index"))
 
 
 def _retention(store: str) -> RetentionSettings:
