@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from redrive.core.lanes import LaneState
 from redrive.core.letters import DeadLetter, LetterKey
 from redrive.core.lifecycle import Move, State
-from redrive.core.message import Entry, Lapse
+from redrive.core.message import Entry, Lapse, Message
 from redrive.core.ports import QueueCounts, Receipt, Status
 from redrive.core.verdict import Bury, Complete, Hold, Release, RetryAt, Verdict
 from tests.conformance.lane_model import LaneModel
@@ -67,7 +67,10 @@ class Model:
     def append(self, entry: Entry) -> Receipt:
         message = entry.message
         if message.id in self.items:
-            return Receipt(message.id, self.items[message.id].state, Status.ACCEPTED)
+            first = self.items[message.id]
+            differs = _difference(first.entry.message, message)
+            status = Status.ACCEPTED if differs is None else Status.CONFLICT
+            return Receipt(message.id, first.state, status, differs)
         if message.dedupe is not None:
             key = (message.queue, message.tenant, message.dedupe)
             first_id, ends_at = self.keys.get(key, (message.id, 0))
@@ -255,3 +258,15 @@ class Model:
 def _finished(item: Item) -> bool:
     discarded = item.removed_by in (Move.DISCARD, Move.REPLACE)
     return item.state is State.DONE or (item.state is State.REMOVED and not discarded)
+
+
+def _difference(first: Message, other: Message) -> str | None:
+    if first.tenant != other.tenant:
+        return "tenant"
+    if first.track != other.track:
+        return "track"
+    if first.dedupe != other.dedupe:
+        return "dedupe key"
+    if first.parent != other.parent:
+        return "parent"
+    return None if (first.body, first.headers) == (other.body, other.headers) else "content"

@@ -22,6 +22,7 @@ _ENOUGH = 25
 _SAME_STORE = ("valkey", "cluster")
 MOVES = (
     "handed out",
+    "id reused",
     "Complete",
     "RetryAt",
     "Release",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, ClassVar, TypeVar
 
@@ -18,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from redrive.core.failure import Kind
 from redrive.core.message import Delivery, Entry, Track
-from redrive.core.ports import Store
+from redrive.core.ports import Status, Store
 from redrive.core.settings import FinishedSettings
 from redrive.core.verdict import (
     Bury,
@@ -59,6 +60,9 @@ delays = st.sampled_from([0, 0, 0, AWAY_S, 2 * STEP_S + AWAY_S])
 LONG_S, SHORT_S = float(100_000 * STEP_S + AWAY_S), float(3 * STEP_S + AWAY_S)
 lives = st.sampled_from([LONG_S, LONG_S, SHORT_S])
 picks = st.lists(st.integers(0, 10_000), min_size=1, max_size=6)
+changes = st.sampled_from(
+    [{"tenant": "c"}, {"body": b"2"}, {"headers": {"to": "ann"}}, {"track": Track.BULK}, {"dedupe": "k1"}]
+)
 VERDICTS = ("complete", "retry", "retry later", "release", "release later", "crash", "bury", "bury", "hold")
 
 
@@ -137,6 +141,16 @@ class WorkerRules(RuleBasedStateMachine):
         again = [one for one in chosen if one.message.queue == queue]
         receipts = self._run(append(self._store, *again))
         assert receipts == [self._model.append(one) for one in again]
+
+    @precondition(lambda self: self._model.items)
+    @rule(index=st.integers(0, 10_000), change=changes)
+    def reuse_id(self, index: int, change: dict[str, Any]) -> None:
+        """Another message under the id of one in whatever state."""
+        first = list(self._model.items.values())[index % len(self._model.items)].entry
+        again = replace(first, message=replace(first.message, **change))
+        receipts = self._run(append(self._store, again))
+        assert receipts == [self._model.append(again)]
+        self.seen["id reused"] += receipts[0].status is Status.CONFLICT
 
     @rule(queue=queues, limit=st.integers(1, 12))
     def claim(self, queue: str, limit: int) -> None:

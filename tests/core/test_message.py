@@ -71,6 +71,9 @@ def test_an_error_of_a_batch_names_the_index() -> None:
     assert "message 3 of the batch" in str(InvalidMessage("too large", 3))
     assert "message 0 of the batch" in str(Conflict("k", "id-1", 0))
     assert "id-1" in str(Conflict("k", "id-1"))
+    assert "message id id-1 belongs to a message of another tenant" in str(
+        Conflict(None, "id-1", differs="tenant")
+    )
 
 
 def test_later_refuses_a_datetime_without_a_zone() -> None:

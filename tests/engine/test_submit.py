@@ -102,6 +102,34 @@ async def test_the_same_message_id_again_is_accepted_and_not_doubled(app: Redriv
     assert await _count(app) == 1
 
 
+@pytest.mark.parametrize(
+    ("queue", "payload", "tenant", "differs"),
+    [
+        ("invoices", {"x": 1}, "acme", "queue"),
+        ("orders", {"x": 2}, "acme", "content"),
+        ("orders", {"x": 1}, "other", "tenant"),
+    ],
+)
+async def test_the_message_id_of_another_message_is_a_conflict_that_shows_no_payload(
+    app: Redrive, queue: str, payload: object, tenant: str, differs: str
+) -> None:
+    message_id = "019a8b7c-1234-7abc-8def-0123456789ab"
+    await app.submit("orders", {"x": 1}, tenant="acme", message_id=message_id)
+    with pytest.raises(Conflict, match=f"another {differs}; repeat a message as it was") as caught:
+        await app.submit(queue, payload, tenant=tenant, message_id=message_id)
+    assert (caught.value.first_id, caught.value.differs) == (message_id, differs)
+    assert "x" not in str(caught.value).replace("another", "")
+    assert await _count(app) == 1
+
+
+async def test_a_message_id_twice_in_a_batch_with_other_payloads_is_a_conflict(app: Redrive) -> None:
+    message_id = "019a8b7c-1234-7abc-8def-0123456789ab"
+    batch = [Submission(1, message_id=message_id), Submission(2, message_id=message_id)]
+    with pytest.raises(Conflict, match=f"message 1 of the batch: message id {message_id}"):
+        await app.submit_many("orders", batch)
+    assert await _count(app) == 0
+
+
 async def test_a_batch_is_all_or_nothing_and_names_the_bad_index(app: Redrive) -> None:
     with pytest.raises(InvalidMessage, match="message 1 of the batch") as caught:
         await app.submit_many("orders", [Submission(1), Submission(object()), Submission(3)])

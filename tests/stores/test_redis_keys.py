@@ -188,7 +188,7 @@ async def test_a_message_in_a_newer_format_is_unreadable_and_says_why(
     (message_id,) = await makers.submit(store)
     frames = f"{prefix}:{{{QUEUE}}}:messages"
     frame = bytearray(await server.hget(frames, pack_id(message_id)))
-    assert frame[0] == 1, "the format comes first"
+    assert frame[0] == 2, "the format comes first"
     frame[0] = 9
     await server.hset(frames, pack_id(message_id), bytes(frame))
     delivery = await makers.take_one(store)

@@ -23,15 +23,24 @@ class InvalidMessage(RedriveError):
 
 
 class Conflict(RedriveError):
-    """The dedupe key is taken by a message with another body. `first_id` is the one that has it."""
+    """A dedupe key or an id belongs to another message, `first_id`.
 
-    def __init__(self, dedupe: str, first_id: str, index: int | None = None) -> None:
+    `dedupe` is the key, None where it is about the id; `differs` then says in what the two differ.
+    """
+
+    def __init__(
+        self, dedupe: str | None, first_id: str, index: int | None = None, *, differs: str | None = None
+    ) -> None:
         self.dedupe = dedupe
         self.first_id = first_id
         self.index = index
+        self.differs = differs
         where = "" if index is None else f"message {index} of the batch: "
         super().__init__(
-            f"{where}dedupe key {dedupe!r} belongs to {first_id}, whose body is another; "
+            f"{where}message id {first_id} belongs to a message of another {differs}; "
+            "repeat a message as it was, or use another id"
+            if dedupe is None
+            else f"{where}dedupe key {dedupe!r} belongs to {first_id}, whose body is another; "
             "send the same body, or use another key"
         )
 

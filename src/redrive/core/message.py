@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import blake2b
 
 from redrive.core.errors import InvalidMessage
 from redrive.core.lifecycle import State
@@ -21,6 +22,7 @@ _QUEUE = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _DEDUPE_LENGTH = 512
 _HEADERS_LENGTH = 16_384
+_CONTENT_BYTES = 8
 
 
 class Track(StrEnum):
@@ -113,6 +115,16 @@ class Entry:
 def expiry(enqueued_at: int, due_at: int, ttl_s: float) -> int:
     """The time to live counts from the moment the message may first run, so a delay never eats it."""
     return max(enqueued_at, due_at) + round(ttl_s * 1000)
+
+
+def content_digest(message: Message) -> bytes:
+    """Eight bytes that stand for body and headers, and outlive them: whether an id is used again."""
+    digest = blake2b(message.body, digest_size=_CONTENT_BYTES)
+    for name, value in sorted(message.headers.items()):
+        for text in (name, value):
+            raw = text.encode("utf-8", "replace")
+            digest.update(len(raw).to_bytes(4, "big") + raw)
+    return digest.digest()
 
 
 def check_queue(name: str) -> str:

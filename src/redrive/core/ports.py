@@ -46,11 +46,15 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The answer for one entry: the id that holds its place (the first one's, for a duplicate)."""
+    """The answer for one entry: the id that holds its place (the first one's, for a duplicate).
+
+    `differs` names what differs from the first message, where a conflict is about the id.
+    """
 
     id: str
     state: State
     status: Status
+    differs: str | None = None
 
 
 class Outbox(Protocol):
@@ -61,12 +65,14 @@ class Outbox(Protocol):
 
         Each group is all or nothing: where one entry is a CONFLICT, the rest of its group is WITHHELD
         and nothing of it is written. Groups do not affect one another. An id that is already known is
-        ACCEPTED again (a repeat after a lost reply) and changes nothing. A dedupe key in use by
-        (queue, tenant) is a DUPLICATE with the first id and its state, or a CONFLICT when the body
-        differs, also within one call; what is compared is the entry's `digest`, or the body's hash. A
-        child is counted with its parent, whose body stays until its last child is finished. All entries
-        of a call are of one queue; at most APPEND_MESSAGES and APPEND_BYTES a call, a larger single
-        message alone.
+        ACCEPTED again (a repeat after a lost reply) and changes nothing, whatever became of the first, when
+        queue, tenant, track, dedupe key, parent, body and headers are the same; otherwise it is a CONFLICT,
+        also within one call. When it is due and expires does not count, because a repeat is made later. A
+        store whose queues lie apart knows the ids of one queue only. A dedupe key in use by (queue, tenant)
+        is a DUPLICATE with the first id and its state, or a CONFLICT when the body differs, also within one
+        call; what is compared is the entry's `digest`, or the body's hash. A child is counted with its
+        parent, whose body stays until its last child is finished. All entries of a call are of one queue;
+        at most APPEND_MESSAGES and APPEND_BYTES a call, a larger single message alone.
         """
         ...
 

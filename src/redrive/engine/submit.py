@@ -145,5 +145,5 @@ def _own(error: BaseException) -> BaseException:
 def _refuse_conflicts(entries: Sequence[Entry], receipts: Sequence[Receipt]) -> None:
     for index, (entry, receipt) in enumerate(zip(entries, receipts, strict=True)):
         if receipt.status is Status.CONFLICT:
-            key = entry.message.dedupe or ""
-            raise Conflict(key, receipt.id, index if len(entries) > 1 else None)
+            key = entry.message.dedupe if receipt.differs is None else None
+            raise Conflict(key, receipt.id, index if len(entries) > 1 else None, differs=receipt.differs)

@@ -7,9 +7,9 @@
 -- ARGV 2     the sizes of the groups, two bytes each; empty when every entry is a group of its own
 -- ARGV 3...  three for each entry, groups standing together: id, frame, and 14 bytes of digest of what its dedupe key
 --            stands for (empty when it has none)
--- Returns    { four for each entry that was not accepted as new: its number from 0, status (accepted, duplicate,
---            conflict, withheld), id, state }; when a parent is unknown or has lost its body, nothing is written:
---            { {}, id of its child }
+-- Returns    { five for each entry that was not accepted as new: its number from 0, status (accepted, duplicate,
+--            conflict, withheld), id, state, in what it differs from the first message of its id (or empty) };
+--            when a parent is unknown or has lost its body, nothing is written: { {}, id of its child }
 
 local FIELDS = 3
 
@@ -64,17 +64,34 @@ local function holder_of(index)
   return nil
 end
 
+-- In what two messages of one id differ; a first one that cannot be read does not.
+local function difference(head, first)
+  if not first or (head.content == first.content and head.field == first.field and head.tenant == first.tenant
+    and head.parent == first.parent and head.track == first.track) then
+    return ''
+  end
+  if head.tenant ~= first.tenant then
+    return 'tenant'
+  elseif head.track ~= first.track then
+    return 'track'
+  elseif head.field ~= first.field then
+    return 'dedupe key'
+  end
+  return head.parent ~= first.parent and 'parent' or 'content'
+end
+
 -- Returns whether the entry is new; if not, what is answered for it is in `found`.
 local function judge(index)
   local id, head = ids[index], heads[index]
   if staged[id] or known[index] then
-    found[index] = { 'accepted', id, known[index] or 'waiting' }
+    local differs = difference(head, staged[id] and heads[staged[id]] or read_head(find_frame(id)))
+    found[index] = { differs == '' and 'accepted' or 'conflict', id, known[index] or 'waiting', differs }
     return false
   end
   if head.field then
     local digest, holder, state = holder_of(index)
     if holder then
-      found[index] = { digest == digest_of(index) and 'duplicate' or 'conflict', holder, state }
+      found[index] = { digest == digest_of(index) and 'duplicate' or 'conflict', holder, state, '' }
       return false
     end
     staged_fields[head.field] = index
@@ -99,7 +116,7 @@ local function withhold(first, last)
       staged_fields[field] = nil
     end
     if not found[index] or found[index][1] ~= 'conflict' then
-      found[index] = { 'withheld', ids[index], 'waiting' }
+      found[index] = { 'withheld', ids[index], 'waiting', '' }
     end
   end
 end

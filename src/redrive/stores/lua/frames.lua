@@ -2,20 +2,20 @@
 -- Composed after: lane_record
 --
 -- A frame is a head and the body. The head: format, its own length, the body's, enqueued_at, due_at,
--- expires_at, ttl_s, track, the lengths of tenant, dedupe key and parent; then tenant, a zero byte, key,
+-- expires_at, ttl_s, a digest of body and headers, track, the lengths of tenant, dedupe key and parent; then tenant, a zero byte, key,
 -- parent, headers. So tenant and key together are the field of :keys. A finished message keeps its head, and
 -- a lease carries it, because a script that reads a whole frame pays for every byte of it.
 
-local FRAME = '>BI4I4I8I8I8dBBI2I2'
-local FRAME_SIZE = 47
-local FORMAT = 1
+local FRAME = '>BI4I4I8I8I8dc8BBI2I2'
+local FRAME_SIZE = 55
+local FORMAT = 2
 
 -- Nil for what cannot be read here (P25): a script that fails half-way does not roll back.
 local function read_head(frame)
   if not frame or #frame < FRAME_SIZE or string.byte(frame) ~= FORMAT then
     return nil
   end
-  local _, length, size, _, due_at, expires_at, ttl_s, track, tenant_length, key_length, parent_length =
+  local _, length, size, _, due_at, expires_at, ttl_s, content, track, tenant_length, key_length, parent_length =
     struct.unpack(FRAME, frame)
   local tenant_ends = FRAME_SIZE + tenant_length
   local key_ends = tenant_ends + 1 + key_length
@@ -24,7 +24,8 @@ local function read_head(frame)
   end
   return {
     length = length, size = size, due_at = due_at, expires_at = expires_at,
-    ttl_ms = math.floor(ttl_s * 1000 + 0.5), track = track, tenant = string.sub(frame, FRAME_SIZE + 1, tenant_ends),
+    ttl_ms = math.floor(ttl_s * 1000 + 0.5), content = content, track = track,
+    tenant = string.sub(frame, FRAME_SIZE + 1, tenant_ends),
     field = key_length > 0 and string.sub(frame, FRAME_SIZE + 1, key_ends) or nil,
     parent = parent_length > 0 and string.sub(frame, key_ends + 1, key_ends + parent_length) or nil,
   }

@@ -27,7 +27,7 @@ from redrive.stores.redis.sending import Argument, Sender
 
 __all__ = ["FORMAT", "Argument", "Client", "whole_call"]
 
-FORMAT = 3
+FORMAT = 4
 HINT_GRACE_S = 5.0
 CLOCK_SET_MS = 5_000
 

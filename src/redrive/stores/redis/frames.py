@@ -12,13 +12,13 @@ from struct import Struct, error
 import msgspec
 
 from redrive.core.errors import InvalidMessage
-from redrive.core.message import Entry, Message, Track
+from redrive.core.message import Entry, Message, Track, content_digest
 from redrive.stores.redis.ids import pack_id, unpack_id
 
-FORMAT = 1
+FORMAT = 2
 TRACKS = (Track.MAIN, Track.BULK, Track.REDRIVE)
 
-_HEAD = Struct(">BIIQQQdBBHH")
+_HEAD = Struct(">BIIQQQd8sBBHH")
 _HEAD_SIZE = _HEAD.size
 _INSTANT_BITS = 48
 _DIGEST_SIZE = 14
@@ -45,6 +45,7 @@ def pack_frame(message: Message, due_at: int, expires_at: int) -> bytes:
             due_at,
             expires_at,
             message.ttl_s,
+            content_digest(message),
             _CODES[message.track],
             len(tenant),
             len(key),
@@ -78,9 +79,8 @@ def open_frame(message_id: str, queue: str, frame: bytes) -> tuple[Message, int,
     if len(frame) < _HEAD_SIZE:
         raise ValueError("it is cut short")
     fields = _HEAD.unpack_from(frame)
-    form, length, _, enqueued_at, due_at, expires_at, ttl_s, track, tenant_size, key_size, parent_size = (
-        fields
-    )
+    form, length, _, enqueued_at, due_at, expires_at, ttl_s = fields[:7]
+    _, track, tenant_size, key_size, parent_size = fields[7:]
     if form != FORMAT:
         raise ValueError(f"its format is {form}, newer than {FORMAT} or damaged: upgrade Redrive")
     tenant_ends = _HEAD_SIZE + tenant_size

@@ -78,7 +78,9 @@ def no_parent(message: Message) -> str:
 
 def _read_receipts(entries: Sequence[Entry], answers: list[Any]) -> list[Receipt]:
     receipts = [Receipt(entry.message.id, State.WAITING, Status.ACCEPTED) for entry in entries]
-    for row in zip(answers[0::4], answers[1::4], answers[2::4], answers[3::4], strict=True):
-        number, status, first, state = row
-        receipts[number] = Receipt(unpack_id(first), State(state.decode()), Status(status.decode()))
+    for row in zip(*(answers[part::5] for part in range(5)), strict=True):
+        number, status, first, state, differs = row
+        receipts[number] = Receipt(
+            unpack_id(first), State(state.decode()), Status(status.decode()), differs.decode() or None
+        )
     return receipts

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import Any, NamedTuple
 
 from redrive.core.errors import InvalidMessage
 from redrive.core.lifecycle import State
-from redrive.core.message import Entry
+from redrive.core.message import Entry, content_digest
 from redrive.core.ports import APPEND_BYTES, APPEND_MESSAGES, Receipt, Status
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.families import Parents, find_parents, open_children, shared_size
@@ -25,6 +26,30 @@ SQL = load_sql(DIALECT, "append")
 
 Key = tuple[str, str]
 Holder = tuple[str, bytes]
+
+
+class _Identity(NamedTuple):
+    """What a message is, in the order and the words in which a difference is named."""
+
+    queue: int
+    tenant: str
+    track: str
+    dedupe_key: str | None
+    parent: str | None
+    content: bytes | None
+
+    def difference(self, other: _Identity) -> str | None:
+        """The first thing in which the other one differs; what is not known of one does not differ."""
+        for name, mine, theirs in zip(self._fields, self, other, strict=True):
+            unknown = name == "content" and None in (mine, theirs)
+            if mine != theirs and not unknown:
+                return name.replace("_", " ")
+        return None
+
+
+class _Known(NamedTuple):
+    state: State
+    identity: _Identity
 
 
 def body_hash(body: bytes) -> bytes:
@@ -52,11 +77,11 @@ def check_entries(groups: Sequence[Sequence[Entry]]) -> list[Entry]:
 
 @dataclass(slots=True)
 class _Judge:
-    """What is known while entries are judged: ids with their state, keys with their holder, parents."""
+    """What is known while entries are judged: messages by id, keys with their holder, parents."""
 
     step: Step
     book: LaneBook
-    states: dict[str, State]
+    known: dict[str, _Known]
     parents: Parents
     keys: dict[Key, Holder | None] = field(default_factory=dict)
 
@@ -70,10 +95,15 @@ class _Judge:
 
     def state(self, message_id: str) -> State:
         """A holder's state. One whose record is gone was done: whatever else frees its key."""
-        if message_id not in self.states:
-            found = self.step.db.execute(SQL["state_of"], (message_id,)).get
-            self.states[message_id] = State(found) if found else State.DONE
-        return self.states[message_id]
+        if message_id in self.known:
+            return self.known[message_id].state
+        found = self.step.db.execute(SQL["state_of"], (message_id,)).get
+        return State(found) if found else State.DONE
+
+    def identity(self, entry: Entry) -> _Identity:
+        message = entry.message
+        queue, content = self.book.queue.queue, content_digest(message)
+        return _Identity(queue, message.tenant, message.track, message.dedupe, message.parent, content)
 
 
 def append(step: Step, groups: Sequence[Sequence[Entry]], entries: Sequence[Entry]) -> list[list[Receipt]]:
@@ -81,13 +111,14 @@ def append(step: Step, groups: Sequence[Sequence[Entry]], entries: Sequence[Entr
     book = LaneBook.named(step, entries[0].message.queue)
     book.read_ahead(tenants=(entry.message.tenant for entry in entries))
     wanted = encode_list([entry.message.id for entry in entries])
-    states = {row[0]: State(row[1]) for row in step.db.execute(SQL["known"], (wanted,))}
+    rows: list[Any] = step.db.execute(SQL["known"], (wanted,)).fetchall()
+    known = {row[0]: _Known(State(row[1]), _Identity(*row[2:])) for row in rows}
     parents = find_parents(step.db, book.queue.queue, (entry.message for entry in entries))
-    judge = _Judge(step, book, states, parents)
+    judge = _Judge(step, book, known, parents)
     accepted: list[Entry] = []
     receipts = [_judge_group(judge, group, accepted) for group in groups]
     if accepted:
-        _write(step, book, accepted, parents)
+        _write(judge, accepted)
         book.close()
     return receipts
 
@@ -104,7 +135,7 @@ def _judge_group(judge: _Judge, group: Sequence[Entry], accepted: list[Entry]) -
         accepted += taken
         return receipts
     for entry in taken:
-        del judge.states[entry.message.id]
+        del judge.known[entry.message.id]
         if entry.message.id in judge.parents:
             judge.parents[entry.message.id] = None
         if entry.message.dedupe is not None:
@@ -118,10 +149,12 @@ def _judge_group(judge: _Judge, group: Sequence[Entry], accepted: list[Entry]) -
 
 
 def _judge_entry(judge: _Judge, entry: Entry, taken: list[Entry], index: int | None) -> Receipt:
-    message = entry.message
-    known = judge.states.get(message.id)
+    message, identity = entry.message, judge.identity(entry)
+    known = judge.known.get(message.id)
     if known is not None:
-        return Receipt(message.id, known, Status.ACCEPTED)
+        differs = known.identity.difference(identity)
+        status = Status.ACCEPTED if differs is None else Status.CONFLICT
+        return Receipt(message.id, known.state, status, differs)
     if message.dedupe is not None:
         key, fresh = (message.tenant, message.dedupe), _hash_of(entry)
         holder = judge.holder(key)
@@ -133,12 +166,13 @@ def _judge_entry(judge: _Judge, entry: Entry, taken: list[Entry], index: int | N
         shared_size(judge.parents, message, index)
         if message.id in judge.parents:
             judge.parents[message.id] = len(message.body)
-    judge.states[message.id] = State.WAITING
+    judge.known[message.id] = _Known(State.WAITING, identity)
     taken.append(entry)
     return Receipt(message.id, State.WAITING, Status.ACCEPTED)
 
 
-def _write(step: Step, book: LaneBook, accepted: Sequence[Entry], parents: Parents) -> None:
+def _write(judge: _Judge, accepted: Sequence[Entry]) -> None:
+    step, book, parents = judge.step, judge.book, judge.parents
     queue, first = book.queue.queue, 1 + step.db.execute(SQL["last_seq"]).get
     messages, bodies, keys = [], [], []
     for seq, entry in enumerate(accepted, first):
@@ -159,6 +193,7 @@ def _write(step: Step, book: LaneBook, accepted: Sequence[Entry], parents: Paren
                 message.ttl_s,
                 dedupe,
                 message.parent,
+                judge.known[message.id].identity.content,
             )
         )
         bodies.append((seq, encode_headers(message.headers), body))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from redrive.core.letters import DeadLetter
+from redrive.core.message import content_digest
 from redrive.stores.sqlite.append import body_hash
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.failures import add_failures
@@ -96,6 +97,7 @@ class _Burial:
                 letter.reason,
                 letter.fingerprint,
                 message.parent,
+                content_digest(message),
             ),
         )
         self._taken[message.id] = seq

@@ -1,7 +1,8 @@
 -- Append: everything is read and checked before the first insert, so a group is all or nothing.
 
 -- name: known
-select id, state from messages where id in (select value from json_each(?))
+select m.id, m.state, m.queue, l.tenant, m.first_track, m.dedupe, m.parent, m.content
+from messages m join lanes l using (lane) where m.id in (select value from json_each(?))
 
 -- name: state_of
 select state from messages where id = ?
@@ -14,8 +15,8 @@ select id, hash from dedupe where lane = ? and key = ? and (expires_at is null o
 
 -- name: add_message
 insert into messages (seq, id, queue, lane, state, track, due_at, expires_at, attempts, crashes, generation, size,
-  enqueued_at, ttl_s, first_track, dedupe, parent)
-values (?1, ?2, ?3, ?4, 'waiting', ?5, ?6, ?7, 0, 0, 0, ?8, ?9, ?10, ?5, ?11, ?12)
+  enqueued_at, ttl_s, first_track, dedupe, parent, content)
+values (?1, ?2, ?3, ?4, 'waiting', ?5, ?6, ?7, 0, 0, 0, ?8, ?9, ?10, ?5, ?11, ?12, ?13)
 
 -- name: add_body
 insert into bodies (seq, headers, body) values (?, ?, ?)
