@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -55,20 +54,26 @@ def count_attempt_late() -> None:
 
 def accept_before_commit() -> None:
     """The submitter hears `accepted` before the durable write."""
-    run_group, commit = Writer._run_group, Writer._commit
+    use_turn, run_group, commit = Writer._use_turn, Writer._run_group, Writer._commit_in_thread
+
+    def use_turn_slowly(self: Writer) -> None:
+        self._commit_s = 1.0
+        use_turn(self)
 
     def answer_early(self: Writer, group: list[Any], due: set[str]) -> None:
         run_group(self, group, due)
         for job in group:
             job.answer()
 
-    async def commit_late(self: Writer) -> None:
-        for _ in range(_TURNS):
-            await asyncio.sleep(0)
-        await commit(self)
+    def commit_late(self: Writer, transaction: Any, turns: int = _TURNS) -> None:
+        if turns:
+            self._loop.call_soon(commit_late, self, transaction, turns - 1)
+        else:
+            commit(self, transaction)
 
+    replace_method(Writer, "_use_turn", use_turn_slowly)
     replace_method(Writer, "_run_group", answer_early)
-    replace_method(Writer, "_commit", commit_late)
+    replace_method(Writer, "_commit_in_thread", commit_late)
 
 
 def dedupe_key_first() -> None:

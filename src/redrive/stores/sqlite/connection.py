@@ -73,6 +73,24 @@ def translated(path: Path) -> Iterator[None]:
         ) from error
 
 
+def describe(error: BaseException, path: Path) -> StoreError:
+    """Whatever went wrong, as an error of ours that says it."""
+    match error:
+        case StoreError():
+            return error
+        case apsw.Error():
+            return translate(error, path)
+        case OSError():
+            return StoreUnavailable(
+                f"{path}: the disk or a file beside it answers with an error ({error.strerror or error}): "
+                "fix that, then try again"
+            )
+    return StoreUnavailable(
+        f"{path}: writing failed unexpectedly ({type(error).__name__}: {error}): "
+        "try again, and report it when it stays"
+    )
+
+
 def translate(error: apsw.Error, path: Path) -> StoreError:
     """What went wrong, why, and what to do."""
     match error:

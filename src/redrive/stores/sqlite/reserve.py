@@ -8,6 +8,7 @@ Known weakness: another program may take the freed room first.
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable
@@ -16,7 +17,9 @@ from pathlib import Path
 _SIZE = 16 * 1024 * 1024
 _MARGIN = 4 * 1024 * 1024
 _PLENTY = 1024 * 1024 * 1024
+_PIECE = 1024 * 1024
 _LOOK_S = 1.0
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Reserve:
@@ -26,12 +29,18 @@ class Reserve:
         self._path = path.with_name(path.name + "-reserve")
         self._database = path
         self._whole = False
+        self._problem: str | None = None
         self._looked = float("-inf")
 
     @property
     def whole(self) -> bool:
         """Whether the reserve stood when it was last looked at."""
         return self._whole
+
+    @property
+    def problem(self) -> str | None:
+        """What keeps it from being made, where that is not the want of room."""
+        return self._problem
 
     def tight(self, pages: Callable[[], tuple[int, int, int]]) -> bool:
         """Whether the log, moved into the file, could fill the disk.
@@ -52,30 +61,47 @@ class Reserve:
         if time.monotonic() - self._looked < _LOOK_S:
             return
         self._whole = self._make()
-        if not self._whole:
+        if not self._whole and self._problem is None:
             make_room()
             self._whole = self._make()
         self._looked = time.monotonic()
 
     def give_back(self) -> None:
         """Empty the reserve: its room is free now."""
-        self._whole = False
+        self._whole, self._problem = False, None
         self._looked = time.monotonic()
         if self._path.exists():
             os.truncate(self._path, 0)
 
     def _make(self) -> bool:
+        self._problem = None
         try:
             file = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
-        except OSError:
+        except OSError as error:
+            self._note(error)
             return False
         try:
             if os.fstat(file).st_size < _SIZE:
-                os.posix_fallocate(file, 0, _SIZE)
-        except OSError:
+                _allocate(file)
+        except OSError as error:
+            self._note(error)
             # A failed allocation may leave part of the file behind: room that must not be lost.
             os.ftruncate(file, 0)
             return False
         finally:
             os.close(file)
         return True
+
+    def _note(self, error: OSError) -> None:
+        if error.errno not in _NO_ROOM:
+            self._problem = error.strerror or str(error)
+
+
+def _allocate(file: int) -> None:
+    """Take the room. Without posix_fallocate (macOS) by writing: a file made long by truncate is a hole."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, _SIZE)
+        return
+    offset, zeros = 0, bytes(_PIECE)
+    while offset < _SIZE:
+        offset += os.pwrite(file, zeros[: _SIZE - offset], offset)

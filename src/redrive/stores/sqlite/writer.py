@@ -1,14 +1,20 @@
 """The one writer: steps asked for at the same time share one transaction and one fsync (group commit).
 
 A step is a function of a `Step`; it runs on the event loop's thread, because a writer thread starves beside a
-busy loop. Waiting for another process, and a commit on a slow disk, happen in a thread. A step that raises
-undoes only itself, and nobody is answered before COMMIT. A step may run twice (after a full disk), so it
-keeps nothing of its own between runs. Known weakness: a long step holds up the loop; callers cut pages.
+busy loop. The turn is never held while the loop does something else: it is taken, used and given up in one
+call. Waiting for it happens in a thread, which offers it to the loop and gives it up when the loop does not
+come (`Offer`); a commit on a slow disk happens in that thread, with everything after it.
+
+A step that raises undoes only itself, and nobody is answered before COMMIT. Whatever else goes wrong fails
+the calls of that transaction, never the writer: no call is left without an answer. There is no task, so
+nobody can cancel it. A step may run twice (after a full disk), so it keeps nothing of its own between runs.
+Known weakness: a long step holds up the loop; callers cut pages.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Callable
@@ -21,18 +27,21 @@ from typing import Any, TypeVar
 import apsw
 
 from redrive.core.errors import StoreError, StoreFull, StoreUnavailable
-from redrive.stores.sqlite.connection import translated
-from redrive.stores.sqlite.reserve import Reserve
+from redrive.stores.sqlite.connection import describe, translated
+from redrive.stores.sqlite.offer import Offer
+from redrive.stores.sqlite.room import Room
 from redrive.stores.sqlite.turn_lock import TurnLock
 
 T = TypeVar("T")
 
 PATIENCE_S = 30.0
 _GROUP_S = 0.010
+_BUSY_S = 0.010
 _SLOW_COMMIT_S = 0.003
 _MEMORY = 0.2
-_PAGES_BACK = 1_024
 _FULL = 2
+
+_log = logging.getLogger("redrive.stores.sqlite")
 
 
 @dataclass(slots=True)
@@ -65,6 +74,15 @@ class _Job:
             self.future.set_result(self.result)
 
 
+@dataclass(slots=True)
+class _Transaction:
+    """The calls of one transaction, the queues in which they made work due, and what went wrong."""
+
+    group: list[_Job] = field(default_factory=list)
+    due: set[str] = field(default_factory=set)
+    error: BaseException | None = None
+
+
 class Writer:
     """Runs steps in the order they were asked for. Used from one event loop."""
 
@@ -77,24 +95,24 @@ class Writer:
         committed: Callable[[set[str]], None],
     ) -> None:
         self._connection, self._lock, self._path = connection, lock, path
-        self._reserve = Reserve(path)
-        self._refuses = False
+        self._room = Room(connection, path)
         self._clock, self._committed = clock, committed
         self._thread = ThreadPoolExecutor(1, "redrive-sqlite-commit")
         self._jobs: deque[_Job] = deque()
-        self._task: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._working = False
+        self._idle: asyncio.Future[None] | None = None
+        self._busy_until: float | None = None
+        self._missed = 0
         self._commit_s = 0.0
         self._closed = False
+        self.synced: bool = connection.pragma("synchronous") >= _FULL
+        """Whether a commit is on disk before it is answered, as the live connection has it."""
 
     @property
     def refuses(self) -> bool:
         """Whether new work was refused, for want of room, when that was last looked at."""
-        return self._refuses
-
-    @property
-    def synced(self) -> bool:
-        """Whether a commit is on disk before it is answered, as the live connection has it."""
-        return bool(self._connection.pragma("synchronous") >= _FULL)
+        return self._room.refuses
 
     async def run(self, operation: Operation[T], *, drains: bool = False) -> T:
         """Run a step and answer after its commit. `drains`: it must go on when the disk is full (P56)."""
@@ -102,104 +120,104 @@ class Writer:
             raise StoreError(f"{self._path} is closed: open the store before using it")
         job = _Job(operation, asyncio.get_running_loop().create_future(), drains)
         self._jobs.append(job)
-        if self._task is None:
-            self._task = asyncio.create_task(self._work())
+        if not self._working:
+            self._working = True
+            self._loop.call_soon(self._take_turn)
         result: T = await job.future
         return result
 
     async def close(self) -> None:
         """Finish what was asked for, then stop."""
         self._closed = True
-        if self._task is not None:
-            await self._task
+        if self._working:
+            self._idle = self._loop.create_future()
+            await self._idle
         self._thread.shutdown(wait=True)
 
-    async def _work(self) -> None:
-        try:
-            while self._jobs:
-                await self._transaction()
-                await asyncio.sleep(0)
-        finally:
-            self._task = None
+    def abandon(self) -> None:
+        """Stop at once: the event loop is closed, so nobody waits for an answer any more."""
+        self._closed = True
+        self._jobs.clear()
+        self._thread.shutdown(wait=True)
 
-    async def _transaction(self) -> None:
-        group: list[_Job] = []
-        due: set[str] = set()
+    def _take_turn(self) -> None:
+        """On the loop: use the turn if it is free, else have the thread wait for it."""
         try:
-            await self._begin()
-            try:
-                self._run_group(group, due)
-                await self._commit()
-            finally:
-                self._end()
-        except StoreFull as error:
-            self._drain(group, error)
+            taken = self._lock.try_take()
+            if not taken:
+                self._thread.submit(self._wait_for_turn)
+        except BaseException as error:
+            self._refuse(error)
+            _raise_exit(error)
             return
-        except StoreError as error:
-            self._fail(group or self._all(), error)
-            return
-        self._committed(due)
-        for job in group:
-            job.answer()
+        if taken:
+            self._use_turn()
 
-    def _drain(self, group: list[_Job], error: StoreFull) -> None:
-        """The disk is full: free the reserve, and let what drains the store try once more (P56)."""
-        repeated = [job for job in group if job.drains and not job.repeated]
-        self._fail([job for job in group if not job.drains or job.repeated], error)
-        if repeated:
-            self._reserve.give_back()
-        for job in reversed(repeated):
-            job.repeated, job.error = True, None
-            self._jobs.appendleft(job)
-
-    def _look_for_room(self) -> None:
-        """Between transactions, in our turn: the only moment at which the log can be shortened."""
-        repeats = bool(self._jobs) and self._jobs[0].repeated
-        self._reserve.look(self._shrink)
-        # Without the reserve the log must stay short: moving a long one into the file needs room of its own.
-        if repeats or not self._reserve.whole or self._reserve.tight(self._pages):
-            self._shorten_log()
-        self._refuses = not self._reserve.whole or self._reserve.tight(self._pages)
-
-    def _pages(self) -> tuple[int, int, int]:
-        pragma = self._connection.pragma
-        return pragma("page_count"), pragma("freelist_count"), pragma("page_size")
-
-    def _shrink(self) -> None:
-        """Give empty pages of the file back to the disk, so that the reserve can be made again."""
-        self._shorten_log()
-        with suppress(apsw.Error):
-            self._connection.execute(f"pragma incremental_vacuum({_PAGES_BACK})").fetchall()
-        self._shorten_log()
-
-    def _shorten_log(self) -> None:
-        with suppress(apsw.Error):
-            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-
-    async def _begin(self) -> None:
-        ends = time.monotonic() + PATIENCE_S
-        if not self._lock.try_take() and not await self._in_thread(self._lock.take, PATIENCE_S):
-            raise StoreUnavailable(
-                f"{self._path} has been held by another Redrive process for {PATIENCE_S:.0f} s: "
-                "see whether one of them is stopped, then try again"
-            )
+    def _wait_for_turn(self) -> None:
+        """In the thread: take the turn and offer it to the loop."""
         try:
-            self._look_for_room()
-            await self._begin_immediate(ends)
-        except BaseException:
-            self._lock.release()
-            raise
+            taken = self._lock.take(PATIENCE_S)
+        except BaseException as error:
+            self._call(self._refuse, error)
+            return
+        if not taken:
+            self._call(self._refuse, _held(self._path))
+            return
+        offer = Offer(self._lock.release)
+        self._call(self._accept, offer)
+        offer.stand(self._missed)
 
-    async def _begin_immediate(self, ends: float) -> None:
-        while True:
-            try:
-                with translated(self._path):
-                    self._connection.execute("begin immediate")
-                return
-            except StoreUnavailable:
-                if time.monotonic() >= ends:
-                    raise
-            await asyncio.sleep(0.01)
+    def _accept(self, offer: Offer) -> None:
+        """On the loop: use the turn that the thread took, unless this comes too late."""
+        if offer.accept():
+            self._missed = 0
+            self._use_turn()
+        else:
+            self._missed += 1
+            self._take_turn()
+
+    def _refuse(self, error: BaseException) -> None:
+        """On the loop: no transaction can be begun for those who wait."""
+        self._fail(self._all(), error)
+        self._go_on()
+
+    def _use_turn(self) -> None:
+        """On the loop, in our turn: one transaction, which ends with the turn given up."""
+        transaction = _Transaction()
+        begun = False
+        try:
+            with translated(self._path):
+                begun = self._begin()
+                if begun:
+                    self._run_group(transaction.group, transaction.due)
+        except BaseException as error:
+            transaction.error = error
+        if transaction.error is not None:
+            self._end()
+            self._conclude(transaction)
+        elif not begun:
+            self._end()
+            self._loop.call_later(_BUSY_S, self._take_turn)
+        elif self._commit_s < _SLOW_COMMIT_S:
+            self._commit(transaction)
+            self._conclude(transaction)
+        else:
+            self._commit_in_thread(transaction)
+
+    def _begin(self) -> bool:
+        """Begin a transaction; False while another program has the file, for as long as patience lasts."""
+        self._room.look(short=bool(self._jobs) and self._jobs[0].repeated)
+        try:
+            self._connection.execute("begin immediate")
+        except apsw.BusyError:
+            now = time.monotonic()
+            self._busy_until = self._busy_until or now + PATIENCE_S
+            if now >= self._busy_until:
+                self._busy_until = None
+                raise
+            return False
+        self._busy_until = None
+        return True
 
     def _run_group(self, group: list[_Job], due: set[str]) -> None:
         """Run what waits, until it is all done or the loop has been held long enough."""
@@ -209,11 +227,8 @@ class Writer:
             if job.future.cancelled():
                 continue
             group.append(job)
-            if not job.drains and self._refuses:
-                job.error = StoreFull(
-                    f"{self._path}: the disk is nearly full; new work is refused, accepted work drains: "
-                    "free some space"
-                )
+            if not job.drains and self._room.refuses:
+                job.error = self._room.refusal()
                 continue
             self._run_job(job, due)
 
@@ -232,12 +247,27 @@ class Writer:
             self._connection.execute("rollback to step")
         self._connection.execute("release step")
 
-    async def _commit(self) -> None:
-        if self._commit_s < _SLOW_COMMIT_S:
+    def _commit_in_thread(self, transaction: _Transaction) -> None:
+        def commit() -> None:
+            self._commit(transaction)
+            self._call(self._conclude, transaction)
+
+        try:
+            self._thread.submit(commit)
+        except RuntimeError:
+            # The interpreter is ending and starts no more threads.
+            self._commit(transaction)
+            self._conclude(transaction)
+
+    def _commit(self, transaction: _Transaction) -> None:
+        """Commit and give the turn up, in whichever thread."""
+        try:
             took_s = self._commit_now()
-        else:
-            took_s = await self._in_thread(self._commit_now)
-        self._commit_s += _MEMORY * (took_s - self._commit_s)
+            self._commit_s += _MEMORY * (took_s - self._commit_s)
+        except BaseException as error:
+            transaction.error = error
+        finally:
+            self._end()
 
     def _commit_now(self) -> float:
         began = time.perf_counter()
@@ -246,13 +276,57 @@ class Writer:
         return time.perf_counter() - began
 
     def _end(self) -> None:
-        if self._connection.in_transaction:
-            self._connection.execute("rollback")
-        self._lock.release()
+        """Undo what is not committed, and give the turn up."""
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("rollback")
+        except apsw.Error as error:
+            _log.warning("%s: a failed transaction could not be undone: %s", self._path, error)
+        finally:
+            with suppress(OSError):
+                self._lock.release()
 
-    def _fail(self, group: list[_Job], error: StoreError) -> None:
+    def _conclude(self, transaction: _Transaction) -> None:
+        """On the loop: answer the calls of a transaction that is over, and go on with the next."""
+        try:
+            match transaction.error:
+                case None:
+                    self._answer(transaction)
+                case StoreFull() as error if transaction.group:
+                    self._drain(transaction.group, error)
+                case error:
+                    self._fail(transaction.group or self._all(), error)
+        except BaseException as error:
+            self._fail(transaction.group, error)
+            _raise_exit(error)
+        finally:
+            self._go_on()
+        if transaction.error is not None:
+            _raise_exit(transaction.error)
+
+    def _answer(self, transaction: _Transaction) -> None:
+        for job in transaction.group:
+            job.answer()
+        try:
+            self._committed(transaction.due)
+        except Exception:
+            # A hint only: those who wait look again by themselves.
+            _log.exception("%s: waking those who wait failed", self._path)
+
+    def _drain(self, group: list[_Job], error: StoreFull) -> None:
+        """The disk is full: free the reserve, and let what drains the store try once more (P56)."""
+        repeated = [job for job in group if job.drains and not job.repeated]
+        self._fail([job for job in group if not job.drains or job.repeated], error)
+        if repeated:
+            self._room.give_back()
+        for job in reversed(repeated):
+            job.repeated, job.error = True, None
+            self._jobs.appendleft(job)
+
+    def _fail(self, group: list[_Job], error: BaseException) -> None:
+        failure = describe(error, self._path)
         for job in group:
-            job.error = job.error or error
+            job.error = job.error or failure
             job.answer()
 
     def _all(self) -> list[_Job]:
@@ -261,5 +335,28 @@ class Writer:
         self._jobs.clear()
         return jobs
 
-    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+    def _go_on(self) -> None:
+        if self._jobs:
+            self._loop.call_soon(self._take_turn)
+            return
+        self._working = False
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
+
+    def _call(self, function: Callable[..., None], argument: object) -> None:
+        """Have the loop call a function; when it is closed, nobody waits for what it would say."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(function, argument)
+
+
+def _held(path: Path) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"{path} has been held by another Redrive process for {PATIENCE_S:.0f} s: "
+        "see whether one of them is stopped, then try again"
+    )
+
+
+def _raise_exit(error: BaseException) -> None:
+    """What ends a program is answered like any failure, and then still ends the program."""
+    if not isinstance(error, Exception):
+        raise error
