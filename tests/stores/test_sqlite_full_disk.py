@@ -11,11 +11,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import apsw
 import pytest
 
-from redrive.core.errors import StoreFull
+from redrive.core.errors import StoreFull, StoreUnavailable
+from redrive.core.lanes import LaneChange, LaneState
+from redrive.core.lifecycle import Move
+from redrive.core.ports import Cleanup
 from redrive.core.verdict import Complete
 from redrive.stores.sqlite import SqliteStore
+from redrive.stores.sqlite.room import Room
 from tests.conformance import makers
 
 _MOUNTED = 'mount -t tmpfs -o size=48m tmpfs "$1" && shift && exec "$@"'
@@ -50,9 +55,68 @@ def small_disk(tmp_path: Path) -> Path:
 
 
 def test_a_full_disk_refuses_new_work_and_drains_what_was_accepted(small_disk: Path) -> None:
-    child = run_on_small_disk(small_disk, sys.executable, "-m", __name__, str(small_disk))
+    child = run_on_small_disk(small_disk, sys.executable, "-m", __name__, str(small_disk), "drain")
     assert child.returncode == 0, child.stderr
     assert child.stdout.splitlines()[-1] == "accepts again"
+
+
+def test_a_full_disk_lets_operators_free_it(small_disk: Path) -> None:
+    child = run_on_small_disk(small_disk, sys.executable, "-m", __name__, str(small_disk), "operate")
+    assert child.returncode == 0, child.stderr
+    assert child.stdout.splitlines()[-1] == "accepts again"
+
+
+async def discard_and_archive(folder: Path) -> None:
+    """Everything that takes letters out, with the records and audit rows that come with it."""
+    store = SqliteStore(folder / "redrive.db")
+    await store.open()
+    accepted = await _fill(store)
+    while batch := await makers.take(store, 100):
+        await makers.bury(store, *batch)
+    _fill_file(folder / "other")
+    with pytest.raises(StoreFull, match="free some space"):
+        await makers.submit(store, 50, body=b"x" * 2_000)
+    await store.put_record("operation", "1", {"state": "running"}, expected=0)
+    await store.write_journal("audit", {"what": "discard"})
+    await store.set_lane("orders", "acme", LaneChange(state=LaneState.PAUSED))
+    dead = makers.keys(accepted)
+    moved = await store.redrive("orders", dead[:1], actor="ops")
+    moved |= await store.remove("orders", dead[1:100], Move.DISCARD, actor="ops", operation="1")
+    moved |= await store.remove("orders", dead[100:], Move.ARCHIVE, actor="ops", operation="1")
+    assert moved == set(accepted)
+    await store.cancel("orders", accepted[:1], actor="ops")
+    await store.put_record("operation", "1", {"state": "done"}, expected=1)
+    while await store.cleanup(Cleanup(store.now() + 1, discarded_before_at=store.now() + 1)):
+        pass
+    (folder / "other").unlink()
+    await _accept_again(store)
+    await store.close()
+    print("accepts again")
+
+
+def test_a_read_error_while_room_is_short_fails_the_submit_and_no_other(small_disk: Path) -> None:
+    child = run_on_small_disk(small_disk, sys.executable, "-m", __name__, str(small_disk), "misread")
+    assert child.returncode == 0, child.stderr
+    assert child.stdout.splitlines()[-1] == "accepts again"
+
+
+async def misread(folder: Path) -> None:
+    """The pages are counted only where room is short; one such count fails."""
+    store = SqliteStore(folder / "redrive.db")
+    await store.open()
+    original = Room._pages
+
+    def pages(_: Room) -> tuple[int, int, int]:
+        Room._pages = original  # type: ignore[method-assign]
+        raise apsw.IOError("disk I/O error")
+
+    Room._pages = pages  # type: ignore[method-assign]
+    with pytest.raises(StoreUnavailable, match="disk I/O error"):
+        await makers.submit(store)
+    assert Room._pages is original
+    await _accept_again(store)
+    await store.close()
+    print("accepts again")
 
 
 async def fill_and_drain(folder: Path) -> None:
@@ -102,5 +166,8 @@ def _fill_file(path: Path) -> None:
             return
 
 
+_PROGRAMS = {"operate": discard_and_archive, "misread": misread, "drain": fill_and_drain}
+
+
 if __name__ == "__main__":
-    asyncio.run(fill_and_drain(Path(sys.argv[1])))
+    asyncio.run(_PROGRAMS[sys.argv[2]](Path(sys.argv[1])))

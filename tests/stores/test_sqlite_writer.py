@@ -6,13 +6,17 @@ import asyncio
 import fcntl
 import os
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import apsw
 import pytest
 
-from redrive.core.errors import InvalidMessage, StoreUnavailable, VersionConflict
+from redrive.core.errors import InvalidMessage, StoreError, StoreUnavailable, VersionConflict
 from redrive.core.ports import Status
 from redrive.stores.sqlite import SqliteStore, writer
+from redrive.stores.sqlite.reserve import Reserve
+from redrive.stores.sqlite.room import Room
 from redrive.stores.sqlite.turn_lock import TurnLock
 from tests.conformance import makers
 
@@ -99,3 +103,175 @@ async def test_while_somebody_waits_at_the_gate_nobody_takes_the_turn_past_him(s
     os.close(gate)
     assert first.try_take()
     first.close()
+
+
+_ERRORS = (
+    OSError(5, "Input/output error"),
+    apsw.IOError("disk I/O error"),
+    AttributeError("no such attribute"),
+    MemoryError(),
+    asyncio.CancelledError(),
+)
+_PLACES = (
+    (Room, "look"),
+    (Reserve, "tight"),
+    (TurnLock, "try_take"),
+    (writer.Writer, "_begin"),
+    (writer.Writer, "_run_group"),
+    (writer.Writer, "_run_job"),
+    (writer.Writer, "_commit_now"),
+    (writer.Writer, "_answer"),
+)
+
+
+def fails_once(monkeypatch: pytest.MonkeyPatch, owner: type, method: str, error: BaseException) -> None:
+    """The method raises the next time it is called, and works again after that."""
+    original = getattr(owner, method)
+
+    def failing(*_: object, **__: object) -> object:
+        monkeypatch.setattr(owner, method, original)
+        raise error
+
+    monkeypatch.setattr(owner, method, failing)
+
+
+@pytest.mark.parametrize("error", _ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize(("owner", "method"), _PLACES, ids=[method for _, method in _PLACES])
+async def test_whatever_goes_wrong_every_caller_is_answered_and_the_writer_goes_on(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, owner: type, method: str, error: BaseException
+) -> None:
+    loop, seen = asyncio.get_running_loop(), []
+    loop.set_exception_handler(lambda _, context: seen.append(context))
+    fails_once(monkeypatch, owner, method, error)
+    async with asyncio.timeout(10):
+        calls = [asyncio.create_task(makers.submit(store)) for _ in range(5)]
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        assert any(isinstance(answer, StoreError) for answer in answers), answers
+        assert all(isinstance(answer, StoreError | list) for answer in answers), answers
+        assert len(await makers.submit(store)) == 1
+    other = TurnLock(store.path)
+    assert other.try_take(), "the turn is still held"
+    other.close()
+
+
+async def test_a_failed_rollback_is_tried_again_and_nobody_waits_for_ever(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fails_once(monkeypatch, writer.Writer, "_commit_now", OSError(5, "Input/output error"))
+    failed: list[str] = []
+
+    def deny(action: int, operation: str | None, *_: object) -> int:
+        if action == apsw.SQLITE_TRANSACTION and operation == "ROLLBACK" and not failed:
+            failed.append(operation)
+            return apsw.SQLITE_DENY
+        return apsw.SQLITE_OK
+
+    connection = store._workings().writer._connection
+    connection.authorizer = deny
+    async with asyncio.timeout(10):
+        for _ in range(2):
+            with pytest.raises(StoreError):
+                await makers.submit(store)
+        connection.authorizer = None
+        assert len(await makers.submit(store)) == 1
+    assert failed
+
+
+async def test_waking_those_who_wait_may_fail_without_failing_what_was_committed(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fails_once(monkeypatch, type(store._workings().waiting), "committed", RuntimeError("a bug"))
+    monkeypatch.setattr(
+        store._workings().writer, "_committed", lambda due: store._workings().waiting.committed(due)
+    )
+    async with asyncio.timeout(10):
+        assert len(await makers.submit(store)) == 1
+
+
+async def test_cancelling_every_other_task_does_not_stop_the_writer(store: SqliteStore) -> None:
+    other = TurnLock(store.path)
+    assert other.try_take()
+    calls = [asyncio.create_task(makers.submit(store)) for _ in range(5)]
+    await asyncio.sleep(0)
+    for task in asyncio.all_tasks() - {*calls, asyncio.current_task()}:
+        task.cancel()
+    other.close()
+    async with asyncio.timeout(10):
+        assert len(await asyncio.gather(*calls)) == 5
+
+
+async def test_a_thread_that_cannot_be_started_is_told_to_the_callers(store: SqliteStore) -> None:
+    other = TurnLock(store.path)
+    assert other.try_take()
+    live = store._workings().writer
+    live._thread.shutdown()
+    with pytest.raises(StoreUnavailable, match="shutdown"):
+        await makers.submit(store)
+    other.close()
+    live._commit_s = 1.0
+    assert len(await makers.submit(store)) == 1
+    live._thread = ThreadPoolExecutor(1)
+
+
+async def test_a_blocked_loop_does_not_keep_the_turn_that_its_thread_waited_for(store: SqliteStore) -> None:
+    other, third = TurnLock(store.path), TurnLock(store.path)
+    assert other.try_take()
+    call = asyncio.create_task(makers.submit(store))
+    await asyncio.to_thread(_wait_until_gate_is_held, store)
+    other.release()
+    # The loop is blocked here: nothing but the thread can give the turn up.
+    assert third.take(5.0)
+    third.release()
+    assert len(await call) == 1
+    other.close()
+    third.close()
+
+
+async def test_a_blocked_loop_does_not_keep_the_turn_of_a_slow_commit(store: SqliteStore) -> None:
+    live, other = store._workings().writer, TurnLock(store.path)
+    live._commit_s = 1.0
+    call = asyncio.create_task(makers.submit(store))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert other.take(5.0)
+    other.close()
+    assert len(await call) == 1
+
+
+def _wait_until_gate_is_held(store: SqliteStore) -> None:
+    gate = os.open(f"{store.path}-gate", os.O_RDWR)
+    try:
+        for _ in range(10_000):
+            try:
+                fcntl.flock(gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+            fcntl.flock(gate, fcntl.LOCK_UN)
+            os.sched_yield()
+        pytest.fail("nobody waits at the gate")
+    finally:
+        os.close(gate)
+
+
+async def test_without_posix_fallocate_the_reserve_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on macOS, where os has no such function."""
+    monkeypatch.delattr(os, "posix_fallocate")
+    store = SqliteStore(tmp_path / "redrive.db")
+    await store.open()
+    async with asyncio.timeout(10):
+        await makers.submit(store)
+    reserve = (tmp_path / "redrive.db-reserve").stat()
+    assert reserve.st_blocks * 512 >= reserve.st_size == 16 * 1024 * 1024
+    await store.close()
+
+
+async def test_a_reserve_that_cannot_be_made_is_told_for_what_it_is(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too many open files is not a full disk; what drains goes on."""
+    fails_once(monkeypatch, os, "open", OSError(24, "Too many open files"))
+    with pytest.raises(StoreUnavailable, match="Too many open files"):
+        await makers.submit(store)
+    assert await makers.take(store) == []

@@ -161,7 +161,9 @@ class SqliteStore:
     async def redrive(
         self, queue: str, letters: Sequence[LetterKey], *, actor: str, operation: str | None = None
     ) -> AbstractSet[str]:
-        return await self._write(lambda step: moves.redrive(step, queue, letters, actor, operation))
+        return await self._write(
+            lambda step: moves.redrive(step, queue, letters, actor, operation), drains=True
+        )
 
     async def remove(
         self,
@@ -214,7 +216,7 @@ class SqliteStore:
     ) -> int:
         text = records.encode_document(document)
         return await self._write(
-            lambda step: records.put_record(step, kind, record_id, text, expected, ttl_s)
+            lambda step: records.put_record(step, kind, record_id, text, expected, ttl_s), drains=True
         )
 
     async def list_records(self, kind: str, *, after: str | None = None, limit: int = PAGE) -> list[Record]:
@@ -227,7 +229,9 @@ class SqliteStore:
 
     async def write_journal(self, name: str, document: Document, *, expected_head: int | None = None) -> int:
         text = records.encode_document(document)
-        return await self._write(lambda step: records.write_journal(step, name, text, expected_head))
+        return await self._write(
+            lambda step: records.write_journal(step, name, text, expected_head), drains=True
+        )
 
     async def read_journal(self, name: str, *, after: int = 0, limit: int = PAGE) -> list[JournalRow]:
         return self._read(lambda db: records.read_journal(db, name, after, limit))

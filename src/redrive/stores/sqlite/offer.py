@@ -1,8 +1,8 @@
 """Handing the turn from the thread that waited for it to the event loop, which may be blocked.
 
-The thread offers the turn for a moment. A loop that comes in time has it; otherwise the thread gives it up, so
-a blocked loop delays other processes by one such moment and no more. The moment grows with every offer that
-was missed, so that a slow loop gets its turn in the end.
+The thread offers the turn for a moment. A loop that comes in time has it; otherwise the thread gives it up,
+so a blocked loop delays other processes by one such moment and no more. The moment grows with every offer
+that was missed, so that a slow loop gets its turn in the end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Offer:
         self._over = False
 
     def stand(self, missed: int) -> None:
-        """In the thread: wait until the loop accepts, or give the turn up. `missed`: how often it came late."""
+        """In the thread: wait until the loop accepts, or give the turn up; it came late `missed` times."""
         self._accepted.wait(min(_STANDS_S * 2 ** min(missed, 10), _STANDS_AT_MOST_S))
         with self._lock:
             # Given up under the lock: a loop that comes too late finds the turn free, not half released.

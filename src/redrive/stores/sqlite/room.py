@@ -1,7 +1,7 @@
 """Whether there is room for new work, looked at in the writer's turn.
 
-New messages are refused while the reserve does not stand, or while moving the log into the file could fill the
-disk; what was accepted drains. Only in the turn, between transactions, can the log be shortened.
+New messages are refused while the reserve does not stand, or while moving the log into the file could fill
+the disk; what was accepted drains. Only in the turn, between transactions, can the log be shortened.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ class Writer:
             taken = self._lock.try_take()
             if not taken:
                 self._thread.submit(self._wait_for_turn)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - every caller is answered
             self._refuse(error)
             _raise_exit(error)
             return
@@ -157,7 +157,7 @@ class Writer:
         """In the thread: take the turn and offer it to the loop."""
         try:
             taken = self._lock.take(PATIENCE_S)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - every caller is answered
             self._call(self._refuse, error)
             return
         if not taken:
@@ -190,7 +190,7 @@ class Writer:
                 begun = self._begin()
                 if begun:
                     self._run_group(transaction.group, transaction.due)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - every caller is answered
             transaction.error = error
         if transaction.error is not None:
             self._end()
@@ -264,7 +264,7 @@ class Writer:
         try:
             took_s = self._commit_now()
             self._commit_s += _MEMORY * (took_s - self._commit_s)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - every caller is answered
             transaction.error = error
         finally:
             self._end()
@@ -296,7 +296,7 @@ class Writer:
                     self._drain(transaction.group, error)
                 case error:
                     self._fail(transaction.group or self._all(), error)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - every caller is answered
             self._fail(transaction.group, error)
             _raise_exit(error)
         finally:
@@ -309,8 +309,7 @@ class Writer:
             job.answer()
         try:
             self._committed(transaction.due)
-        except Exception:
-            # A hint only: those who wait look again by themselves.
+        except Exception:  # noqa: BLE001 - a hint only: those who wait look again by themselves
             _log.exception("%s: waking those who wait failed", self._path)
 
     def _drain(self, group: list[_Job], error: StoreFull) -> None:
