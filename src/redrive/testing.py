@@ -6,13 +6,15 @@ after the other, in the order in which the store hands them out.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 from redrive.app import Redrive
 from redrive.core.letters import DeadLetter
+from redrive.core.message import Delivery
 from redrive.core.ports import PAGE, Claim, Claimed
-from redrive.core.verdict import Bury, Complete, Hold, Release, RetryAt
+from redrive.core.verdict import Bury, Complete, Hold, Outcome, Release, RetryAt
 from redrive.engine.execution import Executor
 from redrive.engine.handlers import Served
 from redrive.engine.ids import new_token
@@ -91,13 +93,24 @@ async def _pass(app: Redrive, executor: Executor, tally: Counter[str]) -> tuple[
             claimed = await _claim(app, served, alone)
             for delivery in claimed.deliveries:
                 worked = True
-                outcome = await executor.run(served, delivery)
+                outcome = await _attempt(executor, served, delivery)
                 ruling = rule(delivery, outcome, served.policy, app.store.now())
                 await apply(app.store, [ruling], app.telemetry.emit)
                 tally[_NAMES[type(ruling.settlement.verdict)]] += 1
             if claimed.next_at is not None and not alone:
                 soonest = claimed.next_at if soonest is None else min(soonest, claimed.next_at)
     return worked, soonest
+
+
+async def _attempt(executor: Executor, served: Served, delivery: Delivery) -> Outcome:
+    """An attempt in a task of its own, so that a handler that cancels itself does not cancel the test."""
+    task = asyncio.create_task(executor.run(served, delivery))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        executor.give_up(task)
+        await task
+        raise
 
 
 async def _claim(app: Redrive, served: Served, alone: bool) -> Claimed:

@@ -39,7 +39,7 @@ def test_clipped_text_is_bounded_in_bytes_and_can_be_stored(text: str, length: i
         assert len(clipped.encode("utf-8")) <= length
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=100))
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=100))
 def test_short_text_stays_as_it_is(text: str) -> None:
     assert clip(text, 400) == text
     assert clip_front(text, 400) == text
@@ -52,3 +52,8 @@ def test_no_failure_holds_what_cannot_be_encoded(reason: str, code: str, traceba
     for text in (found.reason, found.code, found.traceback):
         assert text is not None
         text.encode("utf-8")
+
+
+def test_what_some_programs_take_for_the_end_of_a_text_is_replaced() -> None:
+    assert clip("a\0b", 400) == "a?b"
+    assert clip_front("a\0b", 400) == "a?b"

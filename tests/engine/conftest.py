@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -53,6 +54,18 @@ def make_app(tmp_path: Path) -> MakeApp:
 @pytest.fixture
 async def app(make_app: MakeApp) -> AsyncIterator[Redrive]:
     async with make_app() as opened:
+        yield opened
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+async def each_app(
+    request: pytest.FixtureRequest, make_app: MakeApp, tmp_path: Path
+) -> AsyncIterator[Redrive]:
+    """An app on every store in turn, with short leases."""
+    flags: dict[str, object] = {"worker.lease_s": 2.0}
+    if request.param == "redis":
+        flags["store"] = f"{request.getfixturevalue('redis_url')}?prefix=engine:{uuid.uuid4().hex[:12]}"
+    async with make_app(**flags) as opened:
         yield opened
 
 

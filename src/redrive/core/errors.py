@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from redrive.core.values import as_code, as_delay, as_text
+
+NO_REASON = "no reason given"
+
 
 class RedriveError(Exception):
     """The root of all errors that Redrive raises itself."""
@@ -77,53 +81,70 @@ class StoreFull(StoreUnavailable):
 
 
 class Answer(Exception):
-    """What a handler raises instead of returning: how its attempt ended."""
+    """What a handler raises instead of returning: how its attempt ended.
+
+    Answers take what is at hand: an exception as reason, a number as code, seconds as a delay. What a
+    subclass does not set has a value here.
+    """
+
+    reason: str = ""
+    code: str | None = None
+    scope: str | None = None
+
+    def __init__(self, reason: object = None, *, code: object = None, scope: object = None) -> None:
+        self.reason, self.code = as_text(reason) or NO_REASON, as_code(code)
+        self.scope = as_text(scope) or None
+        super().__init__(self.reason)
 
 
 class Temporary(Answer):
-    """The attempt failed and another may succeed. `retry_after` is the earliest next attempt."""
+    """The attempt failed and another may succeed. `retry_after` is the earliest next attempt.
+
+    A timedelta, seconds or an aware datetime. What is none of them is ignored, and the reason says so.
+    """
+
+    retry_after: timedelta | datetime | None = None
 
     def __init__(
         self,
-        reason: str,
+        reason: object = None,
         *,
-        code: str | None = None,
-        scope: str | None = None,
-        retry_after: timedelta | None = None,
+        code: object = None,
+        scope: object = None,
+        retry_after: timedelta | datetime | float | str | None = None,
     ) -> None:
-        self.reason, self.code, self.scope, self.retry_after = reason, code, scope, retry_after
-        super().__init__(reason)
+        super().__init__(reason, code=code, scope=scope)
+        try:
+            self.retry_after = None if retry_after is None else as_delay(retry_after)
+        except ValueError as error:
+            self.reason = f"{self.reason} (retry_after {error}; the usual delay applies)"
 
 
 class Permanent(Answer):
     """The attempt failed and no other can succeed: a dead letter at once."""
 
-    def __init__(self, reason: str, *, code: str | None = None, scope: str | None = None) -> None:
-        self.reason, self.code, self.scope = reason, code, scope
-        super().__init__(reason)
-
 
 class Uncertain(Answer):
     """The other side may have accepted; the retry policy says whether to try again or to bury."""
 
-    def __init__(self, reason: str, *, code: str | None = None, scope: str | None = None) -> None:
-        self.reason, self.code, self.scope = reason, code, scope
-        super().__init__(reason)
-
 
 class Later(Answer):
-    """Not now: run again at `until` (an aware datetime) or after a timedelta; no attempt is counted."""
+    """Not now: run again at `until` (an aware datetime), or after a timedelta or seconds.
 
-    def __init__(self, until: datetime | timedelta, reason: str = "asked to run later") -> None:
-        if isinstance(until, datetime) and until.tzinfo is None:
-            raise ValueError("Later needs an aware datetime or a timedelta: a naive datetime has no instant")
-        self.until, self.reason = until, reason
+    No attempt is counted. It waits a second at least. Another `until` is a ValueError, so a counted failure.
+    """
+
+    until: timedelta | datetime = timedelta()
+
+    def __init__(
+        self, until: datetime | timedelta | float | str, reason: object = "asked to run later"
+    ) -> None:
         super().__init__(reason)
+        try:
+            self.until = as_delay(until)
+        except ValueError as error:
+            raise ValueError(f"Later {error}") from None
 
 
 class Hold(Answer):
     """Our own configuration is wrong: hold the tenant's lane, count no attempt, probe until it is mended."""
-
-    def __init__(self, reason: str, *, code: str | None = None, scope: str | None = None) -> None:
-        self.reason, self.code, self.scope = reason, code, scope
-        super().__init__(reason)

@@ -48,7 +48,9 @@ class Failure:
     traceback: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "reason", clip(self.reason.strip(), REASON_LENGTH) or self.kind.value)
+        object.__setattr__(
+            self, "reason", clip(self.reason.strip(), REASON_LENGTH).strip() or self.kind.value
+        )
         if self.code is not None:
             object.__setattr__(self, "code", clip(self.code, CODE_LENGTH))
         if self.traceback is not None:
@@ -56,10 +58,14 @@ class Failure:
 
 
 def clip(text: str, length: int) -> str:
-    """The text's beginning, storable: lone surrogates replaced, at most `length` bytes of UTF-8."""
-    return text.encode("utf-8", "replace")[:length].decode("utf-8", "ignore")
+    """The text's beginning, storable: lone surrogates and NULs replaced, at most `length` bytes of UTF-8."""
+    return _encoded(text[:length])[:length].decode("utf-8", "ignore")
 
 
 def clip_front(text: str, length: int) -> str:
     """The text's end, where a traceback says what happened."""
-    return text.encode("utf-8", "replace")[-length:].decode("utf-8", "ignore")
+    return _encoded(text[-length:])[-length:].decode("utf-8", "ignore")
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "replace").replace(b"\0", b"?")

@@ -6,6 +6,7 @@ draws none. The delay table in the documentation is printed by `delay_table`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -42,6 +43,9 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         object.__setattr__(self, "backoff", Backoff(self.backoff))
         object.__setattr__(self, "uncertain", UncertainPolicy(self.uncertain))
+        for name in ("base_s", "cap_s", "jitter", "ttl_s"):
+            if not math.isfinite(getattr(self, name)):
+                raise ConfigurationError(f"{name} is {getattr(self, name)}: give a finite number")
         if self.attempts is not None and self.attempts < 1:
             raise ConfigurationError(f"attempts is {self.attempts}: at least 1, or none for no limit")
         if self.base_s <= 0:

@@ -13,9 +13,11 @@ from typing import assert_never
 from redrive.core.failure import Failure, Kind, Scope
 from redrive.core.message import Delivery, Progress
 from redrive.core.retry import RetryPolicy, UncertainPolicy, delay_s, spread_after_s, spread_s
+from redrive.core.values import LONGEST
 
 CRASH_LIMIT = 3
 PROBE_S = 30.0
+_LONGEST_MS = round(1000 * LONGEST.total_seconds())
 
 
 class Reason(StrEnum):
@@ -165,4 +167,4 @@ def _retry(
     if failed.not_before_at is not None:
         asked_ms = max(0, failed.not_before_at - now)
         due_at = max(due_at, now + round(spread_after_s(policy, asked_ms, jitter)))
-    return RetryAt(due_at, failure)
+    return RetryAt(min(due_at, now + _LONGEST_MS), failure)

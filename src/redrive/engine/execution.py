@@ -2,23 +2,24 @@
 
 Async handlers run under their deadline and are cancelled when it passes. A `def` handler cannot be
 stopped: past its deadline it keeps its slot and its lease until its thread ends, and its result stands
-(P21). Cancelling an attempt (drain, lost lease) gives the message back, never counts it (P6).
+(P21). An attempt that the worker gives up (drain, lost lease) counts nothing (P6); a handler that is
+cancelled by anyone else has failed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from typing import Any
+from weakref import WeakSet
 
-from redrive.core.errors import Hold, Later
 from redrive.core.failure import Kind
 from redrive.core.message import Delivery
-from redrive.core.verdict import Deferred, Done, Failed, Held, Outcome, Unreadable
+from redrive.core.verdict import Deferred, Done, Failed, Outcome, Unreadable
 from redrive.engine.deadlines import Deadlines
-from redrive.engine.failures import failed, lapsed, plain_failure
+from redrive.engine.failures import lapsed, outcome_of, plain_failure
 from redrive.engine.handlers import Served
 from redrive.engine.payload import unreadable
 from redrive.engine.threads import Threads
@@ -34,12 +35,18 @@ class Executor:
         self._lease_s = lease_s
         self._threads = Threads()
         self._deadlines: dict[str, Deadlines] = {}
+        self._given_up: WeakSet[asyncio.Task[Any]] = WeakSet()
 
     def close(self) -> None:
         """Let idle threads end, and watch no deadline any more."""
         self._threads.close()
         for deadlines in self._deadlines.values():
             deadlines.close()
+
+    def give_up(self, task: asyncio.Task[Any]) -> None:
+        """Cancel an attempt whose message is given back: this alone counts nothing."""
+        self._given_up.add(task)
+        task.cancel()
 
     async def run(self, served: Served, delivery: Delivery) -> Outcome:
         """Run the handler, unless the record is unreadable or too old to be tried."""
@@ -53,7 +60,7 @@ class Executor:
         except Exception as error:  # noqa: BLE001 - a user type's own hook may raise anything
             why = unreadable(error)
             if why is None:
-                return failed(error, delivery, self._now())
+                return outcome_of(error, delivery, self._now())
             return Unreadable(plain_failure(delivery, now, Kind.PERMANENT, why, "unreadable"))
         arguments = (payload, delivery) if served.handler.takes_delivery else (payload,)
         run = self._run_async if served.handler.is_async else self._run_thread
@@ -65,17 +72,18 @@ class Executor:
         deadlines.start(task)
         error: BaseException | None = None
         try:
-            await served.handler.function(*arguments)
-        except (Exception, SystemExit, asyncio.CancelledError) as raised:  # noqa: BLE001 - a handler may raise anything
+            answer = await served.handler.function(*arguments)
+            if answer is not None:
+                refuse_work(answer)
+        except BaseException as raised:  # noqa: BLE001 - a handler may raise anything
             error = raised
         late = deadlines.end(task)
-        if not isinstance(error, asyncio.CancelledError):
-            return self._judge(error, delivery)
-        if late:
-            return _past_deadline(delivery, served.settings.deadline_s, self._now())
-        if task.cancelling():
-            return Deferred(self._now())
-        return failed(error, delivery, self._now())
+        if issubclass(type(error), asyncio.CancelledError):
+            if late:
+                return _past_deadline(delivery, served.settings.deadline_s, self._now())
+            if task in self._given_up:
+                return Deferred(self._now())
+        return self._judge(error, delivery)
 
     def _deadlines_of(self, served: Served) -> Deadlines:
         found = self._deadlines.get(served.queue)
@@ -86,29 +94,46 @@ class Executor:
     async def _run_thread(self, served: Served, delivery: Delivery, arguments: tuple[Any, ...]) -> Outcome:
         started = self._threads.run(lambda: _plain_call(served.handler.function, arguments))
         result = asyncio.wrap_future(started)
-        try:
-            done, _ = await asyncio.wait({result}, timeout=served.settings.deadline_s)
-            if not done:
-                self._telemetry.emit(HandlerOverran(delivery, served.settings.deadline_s))
-                await asyncio.wait({result})
-        except asyncio.CancelledError:
-            if result.done() and not result.cancelled():
-                return self._judge(result.exception(), delivery)
+        ended = await self._wait(result, served.settings.deadline_s)
+        if ended is False:
+            self._telemetry.emit(HandlerOverran(delivery, served.settings.deadline_s))
+            ended = await self._wait(result, None)
+        if ended is None:
             never_began = started.cancel()
             result.cancel()
             return Deferred(self._now() + (0 if never_began else round(self._lease_s * 1000)))
-        return self._judge(result.exception(), delivery)
+        return self._judge(result.result(), delivery)
+
+    async def _wait(self, result: asyncio.Future[Any], timeout_s: float | None) -> bool | None:
+        """Whether a thread ended in time; None when the attempt was given up before.
+
+        Any other cancellation changes nothing: the thread runs on, and its result stands.
+        """
+        ends_s = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            left_s = None if ends_s is None else max(0.0, ends_s - time.monotonic())
+            try:
+                await asyncio.wait({result}, timeout=left_s)
+            except asyncio.CancelledError:
+                if asyncio.current_task() in self._given_up and not result.done():
+                    return None
+            else:
+                return result.done()
 
     def _judge(self, error: BaseException | None, delivery: Delivery) -> Outcome:
-        return Done() if error is None else self._raised(error, delivery)
+        return Done() if error is None else outcome_of(error, delivery, self._now())
 
-    def _raised(self, error: BaseException, delivery: Delivery) -> Outcome:
-        now = self._now()
-        if isinstance(error, Later):
-            return Deferred(_instant(error.until, now))
-        if isinstance(error, Hold):
-            return Held(failed(error, delivery, now).failure)
-        return failed(error, delivery, now)
+
+def refuse_work(answer: object) -> None:
+    """A handler's answer that is itself work, which nobody would do, is the handler's mistake."""
+    if inspect.iscoroutine(answer) or inspect.isgenerator(answer):
+        answer.close()
+    elif not (inspect.isawaitable(answer) or inspect.isasyncgen(answer)):
+        return
+    kind = type(answer).__name__
+    raise TypeError(
+        f"the handler returned a {kind}, and nobody would run it: declare it async def and await it"
+    )
 
 
 def _past_deadline(delivery: Delivery, deadline_s: float, now: int) -> Failed:
@@ -116,15 +141,12 @@ def _past_deadline(delivery: Delivery, deadline_s: float, now: int) -> Failed:
     return Failed(plain_failure(delivery, now, Kind.TEMPORARY, reason, "deadline"))
 
 
-def _plain_call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    result = function(*arguments)
-    if inspect.isawaitable(result):
-        if inspect.iscoroutine(result):
-            result.close()
-        raise TypeError("a def handler returned an awaitable that nobody would await: declare it async def")
-
-
-def _instant(until: datetime | timedelta, now: int) -> int:
-    if isinstance(until, timedelta):
-        return now + max(0, round(until.total_seconds() * 1000))
-    return max(now, round(until.timestamp() * 1000))
+def _plain_call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> BaseException | None:
+    """What a `def` handler raised, as a value: a future cannot carry every exception as one."""
+    try:
+        answer = function(*arguments)
+        if answer is not None:
+            refuse_work(answer)
+    except BaseException as error:  # noqa: BLE001 - a handler may raise anything
+        return error
+    return None

@@ -3,44 +3,60 @@
 from __future__ import annotations
 
 import traceback
+from datetime import datetime, timedelta
 from pathlib import PurePath
 from types import TracebackType
 
-from redrive.core.errors import Answer, Hold, Permanent, Temporary, Uncertain
+from redrive.core.errors import Answer, Hold, Later, Permanent, Temporary, Uncertain
 from redrive.core.failure import CODE_LENGTH, Failure, Kind, Scope
 from redrive.core.fingerprint import fingerprint
 from redrive.core.message import Delivery, Lapse
-from redrive.core.verdict import Failed
+from redrive.core.values import as_code, as_delay, as_text, instant_at
+from redrive.core.verdict import Deferred, Failed, Held, Outcome
 
 _OWN_CODE = PurePath(__file__).parent
 _FRAMES = 12
+_SHORTEST_MS = 1_000
 
 
-def failed(error: BaseException, delivery: Delivery, now: int) -> Failed:
-    """The outcome of an attempt that raised."""
-    kind, code, scope = Kind.TEMPORARY, None, None
-    not_before_at = None
-    reason = _reason(error)
-    if isinstance(error, Temporary | Permanent | Uncertain | Hold):
-        reason, code, scope = error.reason, error.code, _scope(error.scope)
+def outcome_of(error: BaseException, delivery: Delivery, now: int) -> Outcome:
+    """What an attempt that raised came to. Never raises, whatever the exception's own attributes do."""
+    try:
+        if isinstance(error, Later):
+            return Deferred(max(now + _SHORTEST_MS, instant_at(error.until, now)))
+        if isinstance(error, Hold):
+            return Held(_failure(error, delivery, now))
+        asked = _retry_after(error) if isinstance(error, Temporary) else None
+        not_before_at = None if asked is None else instant_at(asked, now)
+        return Failed(_failure(error, delivery, now), not_before_at)
+    except BaseException:  # noqa: BLE001 - a user's exception may raise anything when it is looked at
+        return unknown(delivery, now, "the handler raised an exception whose details cannot be read")
+
+
+def unknown(delivery: Delivery, now: int, reason: str) -> Failed:
+    """A counted temporary failure that is made without a look at anything of the user's."""
+    return Failed(plain_failure(delivery, now, Kind.TEMPORARY, reason))
+
+
+def _failure(error: BaseException, delivery: Delivery, now: int) -> Failure:
+    kind, code, scope, reason = Kind.TEMPORARY, None, None, _reason(error)
+    if isinstance(error, Answer):
+        code, scope = as_code(_attribute(error, "code")), _scope(_attribute(error, "scope"))
     if isinstance(error, Permanent):
         kind = Kind.PERMANENT
     elif isinstance(error, Uncertain):
         kind = Kind.UNCERTAIN
-    elif isinstance(error, Temporary) and error.retry_after is not None:
-        not_before_at = now + round(error.retry_after.total_seconds() * 1000)
     frames = _handler_frames(error.__traceback__)
-    failure = Failure(
+    return Failure(
         at=now,
         attempt=delivery.progress.attempts,
         kind=kind,
-        reason=reason or type(error).__name__,
+        reason=reason,
         code=code or _code(error),
         scope=scope,
         fingerprint=fingerprint(type(error).__qualname__, code, reason, _call_site(frames)),
         traceback=_text(error, frames),
     )
-    return Failed(failure, not_before_at)
 
 
 def plain_failure(delivery: Delivery, now: int, kind: Kind, reason: str, code: str | None = None) -> Failure:
@@ -65,27 +81,39 @@ def lapsed(delivery: Delivery, now: int) -> Failed:
 
 
 def _reason(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - a user's __str__ may raise anything
-        text = "its message could not be made"
     if isinstance(error, Answer):
-        return text
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+        return as_text(_attribute(error, "reason")) or as_text(error)
+    name, text = type(error).__name__, as_text(error)
+    return text if text in ("", name) else f"{name}: {text}"
+
+
+def _attribute(error: BaseException, name: str) -> object:
+    """An attribute of a user's exception, or None when it raises."""
+    try:
+        return getattr(error, name, None)
+    except BaseException:  # noqa: BLE001 - a user's property may raise anything
+        return None
 
 
 def _code(error: BaseException) -> str | None:
     """The error's own short code, where it has one: `code`, `smtp_code`, `errno`."""
     for name in ("code", "smtp_code", "errno"):
-        value = getattr(error, name, None)
-        if isinstance(value, str | int) and not isinstance(value, bool) and len(str(value)) <= CODE_LENGTH:
-            return str(value)
+        value = _attribute(error, name)
+        if isinstance(value, str | int) and not isinstance(value, bool):
+            code = as_code(value)
+            if code is not None and len(code) <= CODE_LENGTH:
+                return code
     return None
 
 
-def _scope(scope: str | None) -> Scope | None:
+def _retry_after(error: BaseException) -> timedelta | datetime | None:
+    value = _attribute(error, "retry_after")
+    return None if value is None else as_delay(value)
+
+
+def _scope(scope: object) -> Scope | None:
     try:
-        return Scope(scope) if scope is not None else None
+        return Scope(as_text(scope))
     except ValueError:
         return None
 
@@ -110,5 +138,7 @@ def _call_site(trace: TracebackType | None) -> str:
 def _text(error: BaseException, trace: TracebackType | None) -> str | None:
     if isinstance(error, Answer) and error.__cause__ is None:
         return None
-    lines = traceback.format_exception(type(error), error, trace, limit=-_FRAMES)
-    return "".join(lines)
+    try:
+        return "".join(traceback.format_exception(type(error), error, trace, limit=-_FRAMES))
+    except BaseException:  # noqa: BLE001 - it asks the user's exceptions for their texts
+        return None

@@ -5,6 +5,7 @@ Handlers come from this registry only; nothing is imported by a name from a mess
 
 from __future__ import annotations
 
+import functools
 import inspect
 import typing
 from collections.abc import Callable
@@ -63,9 +64,19 @@ class Registry:
         check_queue(queue)
         if queue in self._handlers:
             raise ConfigurationError(f"queue {queue!r} already has a handler: one function serves a queue")
+        if _is(function, inspect.isgeneratorfunction) or _is(function, inspect.isasyncgenfunction):
+            raise ConfigurationError(
+                f"the handler of {queue!r} has a `yield`: calling it would run none of it; write it without"
+            )
         annotation, takes_delivery = _signature(queue, function)
         handler = Handler(
-            queue, function, decoder(annotation), takes_delivery, _is_async(function), retry, settings
+            queue,
+            function,
+            decoder(annotation),
+            takes_delivery,
+            _is(function, inspect.iscoroutinefunction),
+            retry,
+            settings,
         )
         self._handlers[queue] = handler
         return handler
@@ -103,7 +114,8 @@ def _payload_type(function: Callable[..., Any], name: str) -> object:
     return hints.get(name)
 
 
-def _is_async(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - asks about its kind, not whether it has one
-    )
+def _is(function: Callable[..., Any], kind: Callable[[Any], bool]) -> bool:
+    """Whether calling it, a partial of it, or its `__call__` makes something of this kind."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return kind(function) or kind(getattr(function, "__call__", None))  # noqa: B004 - asks about its kind

@@ -1,7 +1,8 @@
 """One runner for all loops. A loop is a step that works and says how many seconds to sleep.
 
 What a step raises never ends its loop: a store that does not answer is tried again with growing
-pauses and told once (and again when it is back); anything else is told and the loop goes on (P3, P11).
+pauses and told once (and again when it is back); anything else is told and the loop goes on (P3, P11). So
+does a loop that is cancelled by somebody who cancels all tasks: it ends when its owner says so.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from redrive.core.errors import StoreError, StoreUnavailable
+from redrive.engine.ownership import OwnTask, start_own
 from redrive.telemetry.events import LoopFailed, StoreBack, StoreTrouble, Telemetry
 
 Step = Callable[[], Awaitable[float]]
@@ -26,8 +28,9 @@ class Runner:
 
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: list[OwnTask] = []
         self._stopping = asyncio.Event()
+        self._dropped = False
         self._failing: dict[str, int] = {}
 
     @property
@@ -37,30 +40,41 @@ class Runner:
 
     def start(self, name: str, step: Step) -> None:
         """Run a loop beside the others."""
-        self._tasks.append(asyncio.create_task(self._run(name, step), name=f"redrive-{name}"))
+        self._tasks.append(start_own(self._run(name, step), f"redrive-{name}"))
 
     def halt(self) -> None:
         """Ask every loop to end after its step."""
         self._stopping.set()
 
     async def stop(self) -> None:
-        """Ask every loop to end after its step, and wait for it."""
+        """Ask every loop to end after its step, and wait for it; a caller that is cancelled drops them."""
         self.halt()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        try:
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+        except BaseException:
+            self.drop()
+            raise
 
     async def end(self, patience_s: float) -> None:
         """Ask every loop to end after its step; what takes longer than `patience_s` ends where it stands."""
         self.halt()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=patience_s)
-        await self.cancel()
+        try:
+            if self._tasks:
+                await asyncio.wait(self._tasks, timeout=patience_s)
+        finally:
+            await self.cancel()
 
     async def cancel(self) -> None:
         """End every loop where it stands: for steps that only listen."""
-        for task in self._tasks:
-            task.cancel()
+        self.drop()
         await self.stop()
+
+    def drop(self) -> None:
+        """End every loop where it stands, without waiting for it."""
+        self._dropped = True
+        for task in self._tasks:
+            task.end()
 
     async def _run(self, name: str, step: Step) -> None:
         while not self._stopping.is_set():
@@ -76,7 +90,9 @@ class Runner:
             if failures in (1, 3) or failures % 20 == 0:
                 self._telemetry.emit(StoreTrouble(name, str(error), failures))
             return _pause_s(failures)
-        except Exception as error:  # noqa: BLE001 - a bug in one step must not end its loop
+        except BaseException as error:
+            if self._dropped:
+                raise
             failures = self._failing[name] = self._failing.get(name, 0) + 1
             self._telemetry.emit(LoopFailed(name, error))
             return _pause_s(failures)
@@ -92,6 +108,9 @@ class Runner:
                 await self._stopping.wait()
         except TimeoutError:
             return
+        except asyncio.CancelledError:
+            if self._dropped:
+                raise
 
 
 def _pause_s(failures: int) -> float:

@@ -9,7 +9,6 @@ attempt that ends starts the next one itself: a callback would cost a round of t
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import time
 from collections import deque
 from collections.abc import Callable
@@ -17,14 +16,17 @@ from typing import Any
 
 from redrive.core.message import Delivery
 from redrive.core.ports import Claim, Claimed, Source
+from redrive.core.retry import RetryPolicy
 from redrive.core.settings import WorkerSettings
 from redrive.core.verdict import Deferred
 from redrive.engine.capacity import Capacity
 from redrive.engine.execution import Executor
+from redrive.engine.failures import unknown
 from redrive.engine.handlers import Served
 from redrive.engine.ids import new_token
 from redrive.engine.keeper import Keeper
-from redrive.engine.settling import Settler, rule
+from redrive.engine.ownership import handler_context
+from redrive.engine.settling import Ruling, Settler, rule
 from redrive.telemetry.events import LoopFailed, Telemetry
 
 _SUSPECTS_IN_A_ROW = 20
@@ -56,7 +58,7 @@ class Station:
         self._telemetry = telemetry
         self._buffer: deque[Delivery] = deque()
         self._running: dict[asyncio.Task[None], Delivery] = {}
-        self._context = contextvars.copy_context()
+        self._context = handler_context()
         self._wanted = asyncio.Event()
         self._wanted.set()
         self._nudged = asyncio.Event()
@@ -108,13 +110,13 @@ class Station:
         """Let running attempts end, then cancel them; how many had to be given back or left behind."""
         if self._running:
             await asyncio.wait(self._running, timeout=patience_s)
-        self._sweep()
+        self.sweep()
         unfinished = dict(self._running)
         for task in unfinished:
-            task.cancel()
+            self._executor.give_up(task)
         if unfinished:
             await asyncio.wait(unfinished, timeout=1.0)
-        self._sweep()
+        self.sweep()
         for task, delivery in unfinished.items():
             if not task.done():
                 self._abandon(delivery)
@@ -128,8 +130,8 @@ class Station:
             self._capacity.settled(len(mine))
         for task, delivery in self._running.items():
             if delivery.lease.token == token:
-                task.cancel()
-        asyncio.get_running_loop().call_soon(self._sweep)
+                self._executor.give_up(task)
+        asyncio.get_running_loop().call_soon(self.sweep)
         self._want()
 
     async def _claim(self, limit: int, *, alone: bool) -> Claimed:
@@ -185,15 +187,22 @@ class Station:
             duration_s = time.perf_counter() - began_s
             self._average_s += _MEMORY * (duration_s - self._average_s)
             ruling = rule(delivery, outcome, self.served.policy, self._source.now(), duration_s)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it must not end the station
+            ruling = self._mishap(delivery, error)
+        try:
             self._settler.add(ruling, last=not self._buffer and len(self._running) == 1)
-        except Exception as error:  # noqa: BLE001 - a bug of ours must not end the station
-            self._telemetry.emit(LoopFailed("attempt", error))
-            self._give_back(delivery)
-        except BaseException:
-            self._give_back(delivery)
-            raise
         finally:
             self._ended(asyncio.current_task())
+
+    def _mishap(self, delivery: Delivery, error: BaseException) -> Ruling:
+        """Something of ours went wrong after the handler's end: a counted failure, never a free return."""
+        self._telemetry.emit(LoopFailed("attempt", error))
+        now = self._source.now()
+        outcome = unknown(delivery, now, "the attempt's outcome could not be judged: see the worker's log")
+        try:
+            return rule(delivery, outcome, self.served.policy, now)
+        except Exception:  # noqa: BLE001 - the policy itself may be what is wrong
+            return rule(delivery, outcome, RetryPolicy(), now)
 
     def _ended(self, task: asyncio.Task[Any] | None) -> None:
         assert task is not None  # noqa: S101 - a coroutine runs in a task
@@ -204,7 +213,7 @@ class Station:
         if not self._wanted.is_set():
             self._want()
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
         """An attempt that was cancelled before it began ran none of its lines: it is ended here."""
         for task in [task for task in self._running if task.done()]:
             self._give_back(self._running[task])

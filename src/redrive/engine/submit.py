@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from redrive.core.errors import Conflict, InvalidMessage, StoreFull, StoreUnavailable
 from redrive.core.message import Entry
 from redrive.core.ports import APPEND_BYTES, APPEND_MESSAGES, Outbox, Receipt, Status
+from redrive.engine.ownership import start_own
 from redrive.telemetry.events import Event, StoreAccepting, StoreRefusing
 
 _PAUSES_S = (0.05, 0.2, 1.0)
@@ -58,7 +59,7 @@ class Submitter:
         line = self._lines.setdefault(entries[0].message.queue, _Line())
         line.groups.append(group)
         if line.writer is None:
-            line.writer = asyncio.create_task(self._write(line))
+            line.writer = start_own(self._write(line), "redrive-submit")
         receipts = await group.answer
         _refuse_conflicts(entries, receipts)
         return receipts

@@ -58,8 +58,6 @@ def _perform(future: Future[Any], call: Callable[[], Any]) -> None:
         return
     try:
         result = call()
-    except StopIteration as error:
-        future.set_exception(RuntimeError(f"the handler raised StopIteration: {error}"))
     except BaseException as error:  # noqa: BLE001 - handed to whoever awaits the future
         future.set_exception(error)
     else:

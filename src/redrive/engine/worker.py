@@ -23,6 +23,7 @@ from redrive.engine.execution import Executor
 from redrive.engine.handlers import Served
 from redrive.engine.ids import new_token
 from redrive.engine.keeper import BEAT_S, Keeper
+from redrive.engine.ownership import Until
 from redrive.engine.runner import Runner, patiently
 from redrive.engine.settling import Settler
 from redrive.engine.station import Station
@@ -65,7 +66,8 @@ class Worker:
         self._stations = [self._station(one) for one in served]
         self._upkeep = Upkeep(store, telemetry, policy, finished, retention, settings.lease_s)
         self._announcement = Announcement(store, self.name, self.queues)
-        self._stop = asyncio.Event()
+        self._stopped = False
+        self._stop: Until | None = None
         self._idle = asyncio.Event()
         self._idlers = 0
         self._runner = Runner(telemetry)
@@ -81,7 +83,9 @@ class Worker:
 
     def stop(self) -> None:
         """Ask for a graceful end; `run` returns after it."""
-        self._stop.set()
+        self._stopped = True
+        if self._stop is not None and not self._stop.done():
+            self._stop.set_result(None)
 
     async def run(self) -> None:
         """Work until stopped."""
@@ -98,10 +102,17 @@ class Worker:
         claims.start("reclaim", self._upkeep.reclaim)
         claims.start("cleanup", self._upkeep.cleanup)
         claims.start("announce", self._announcement.renew)
+        self._stop = Until()
         try:
-            await self._stop.wait()
+            if not self._stopped:
+                await self._stop
         finally:
-            await self._end(claims, settles, listens)
+            try:
+                await self._end(claims, settles, listens)
+            except BaseException:
+                for runner in (claims, settles, listens):
+                    runner.drop()
+                raise
 
     async def _end(self, claims: Runner, settles: Runner, listens: Runner) -> None:
         began_s = time.monotonic()
@@ -153,6 +164,8 @@ class Worker:
 
     async def _beat(self) -> float:
         self._keeper.beat()
+        for station in self._stations:
+            station.sweep()
         return BEAT_S
 
     def _outstanding(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from redrive.core.failure import Failure
@@ -260,5 +261,6 @@ class Telemetry:
         for sink in self._sinks:
             try:
                 sink(event)
-            except Exception:
-                logging.getLogger("redrive").exception("a telemetry sink failed; the work goes on")
+            except BaseException:
+                with suppress(BaseException):
+                    logging.getLogger("redrive").exception("a telemetry sink failed; the work goes on")
