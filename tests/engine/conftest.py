@@ -70,12 +70,19 @@ async def each_app(
 
 
 @asynccontextmanager
-async def working(app: Redrive) -> AsyncIterator[Events]:
-    """The app's worker runs while inside and ends gracefully after."""
+async def working(app: Redrive, *, survives: bool = False) -> AsyncIterator[Events]:
+    """The app's worker runs while inside and ends gracefully after.
+
+    `survives`: whatever happened inside, it must still run then. The test's own task is hidden from handlers
+    that cancel all tasks.
+    """
     events = Events(app)
+    if survives:
+        asyncio.tasks._unregister_task(asyncio.current_task())  # type: ignore[attr-defined]
     task = asyncio.create_task(app.run(signals=False))
     try:
         yield events
+        assert not (survives and task.done())
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
