@@ -1,7 +1,8 @@
-"""Judging replies: every rule by an example, the lists of R6, what is read out of a text, the score."""
+"""Judging replies: every rule by an example, what is read out of a text, what misleads, the score."""
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +15,17 @@ from redrive.core.failure import Kind, Scope
 from redrive.mail.judging.replies import Action, Reply, Severity, Stage
 from redrive.mail.judging.rule_file import default_table
 from redrive.mail.judging.rules import Rules, markdown_table
-from redrive.mail.judging.score import judge, main, read, score
 from redrive.mail.judging.waits import asked_wait_s
+from tests.mail.score import judge, main, read, score
 
 LABELLED = Path(__file__).parent / "labelled_replies.jsonl"
 PAGE = Path(__file__).parents[2] / "docs" / "mail-errors.md"
 RULES = Rules.default()
+
+# Public collections that others measure with: a reply from there would make the score worthless.
+_KEPT_APART = re.compile(
+    "zone-?mta|sisimai|bounce-?handler|phpmailer-bmh|kumomta|forwardemail|postalsys|sendgrid", re.I
+)
 
 EXAMPLES: dict[str, Reply | str] = {
     "lost-after-final-dot": Reply("[Errno 104] Connection reset by peer", stage=Stage.FINAL),
@@ -48,6 +54,7 @@ EXAMPLES: dict[str, Reply | str] = {
     "ses-configuration": "NotFoundException: no such template",
     "ses-bad-request": "BadRequestException: illegal address",
     "ses-credentials": "SignatureDoesNotMatch",
+    "login-error": "SMTPAuthenticationError: (535, b'no')",
     "ses-read-timeout": "ReadTimeoutError: endpoint",
     "ses-unavailable": "ServiceUnavailable",
     "http-unavailable": "503 Service Unavailable",
@@ -66,38 +73,47 @@ EXAMPLES: dict[str, Reply | str] = {
     "apple-local-policy": "554 5.7.1 [CS01] Message rejected due to local policy.",
     "qq-recipient-flooded": "550 Mailbox unavailable or access denied",
     "too-many-unknown": "550 Too many unknown recipients",
+    "blocked-address": "554 5.7.1 Client host [192.0.2.9] blocked using zen.spamhaus.org",
+    "blocked-address-or-domain": "550 Your IP or your domain is listed by Spamhaus",
     "final-for-our-address": "554 5.7.1 IP 192.0.2.9 permanently blocked",
     "loop-passing": "450 4.4.6 Routing loop detected",
     "loop": "554 5.4.6 Too many hops",
     "too-many-recipients": "452 4.5.3 Too many recipients",
     "final-passing-unknown": "450 4.1.1 <a@example.com>: User unknown",
+    "lookup-failed": "550 5.4.3 name server did not respond: SERVFAIL",
+    "directory-failed": "550 5.1.0 LDAP lookup failed",
     "sender-refused": "553 5.1.8 Sender address rejected: Domain not found",
     "unknown-user": "550 No such user here",
     "passing-disabled-user": "450 account is disabled",
     "our-account-stopped": "554 Your account is suspended",
     "disabled-user": "550 5.2.1 The email account that you tried to reach is disabled",
     "no-domain": "550 5.4.4 Host not found",
+    "lookup-failed-somewhere": "550 lookup failure",
     "never-retry": "554 do not retry",
     "mailbox-full": "552 Mailbox full",
     "relay-refused": "554 5.7.1 Relay access denied",
     "relay-refused-passing": "454 4.7.1 Relay access denied",
     "login-refused": "550 Authentication required",
     "rate-of-recipient": "550 The user is receiving mail at a rate that prevents delivery",
-    "blocked-address": "554 5.7.1 Client host [192.0.2.9] blocked using zen.spamhaus.org",
     "rate-of-ours": "421 Too many connections from your IP",
     "rate": "550 Sender frequency limited",
     "greylisted": "451 4.7.1 Greylisted, please come back in 00:04:59",
     "listed-domain": "550 5.7.1 Your mail contains a link listed by SURBL",
+    "content-in-4xx": "451 4.7.1 Virus found, message rejected",
     "reputation-passing": "451 4.7.1 poor reputation",
-    "reputation": "550 Message rejected due to sender IP reputation",
+    "bad-reputation": "550 Message rejected due to sender IP reputation",
+    "reputation": "550 Your IP is not welcome here",
     "temporary": "550 Temporary problem",
     "size": "552 Message size exceeds fixed limit",
     "authentication": "550 5.7.1 Rejected by DMARC policy",
     "authentication-passing": "450 4.7.1 Client host rejected: cannot find your reverse hostname",
     "blocked-by-recipient": "550 5.7.1 Recipient does not want your mail",
     "unreachable": "554 Message expired, connection refused",
+    "spam-from-our-address": "550 Junk seen lately, 192.0.2.9",
     "content": "554 5.7.1 Spam message rejected",
     "try-again": "550 Internal error",
+    "our-address-refused": "550 Sorry, 192.0.2.9",
+    "refused-message": "550 Denied by policy",
     "enhanced-unknown-user": "550 5.1.1 no",
     "enhanced-sender": "553 5.1.7 no",
     "enhanced-disabled": "550 5.2.1 no",
@@ -141,7 +157,7 @@ def test_the_example_is_judged_by_its_rule(rule: str) -> None:
 
 
 @pytest.mark.parametrize("code", ["421", "450", "451", "452", "Throttling", "ServiceUnavailable"])
-def test_what_r6_calls_retryable_is_retried_where_nothing_finer_applies(code: str) -> None:
+def test_what_is_retryable_by_its_code_is_retried_where_nothing_finer_applies(code: str) -> None:
     assert RULES.judge(Reply.parse(code)).kind is Kind.TEMPORARY
 
 
@@ -152,7 +168,7 @@ def test_what_r6_calls_retryable_is_retried_where_nothing_finer_applies(code: st
         *("MessageRejected", "MailFromDomainNotVerified"),
     ],
 )
-def test_what_r6_calls_permanent_is_given_up_where_nothing_finer_applies(code: str) -> None:
+def test_what_is_permanent_by_its_code_is_given_up_where_nothing_finer_applies(code: str) -> None:
     assert RULES.judge(Reply.parse(code)).kind is Kind.PERMANENT
 
 
@@ -212,6 +228,83 @@ def test_a_reply_is_found_in_what_is_around_it(
 
 def test_a_log_line_around_the_reply_is_not_its_wording() -> None:
     assert RULES.judge(Reply.parse("host blocked.example.com said: 550 no")).rule == "code-550"
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("451 4.7.1 This message was identified as spam and rejected", Action.FAIL_MESSAGE),
+        ("451 4.7.1 Virus scanner not available, message deferred", Action.RETRY),
+        ("550 5.4.3 DNS lookup failed, server did not answer", Action.RETRY),
+        ("554 5.7.1 Reverse DNS lookup failed: no PTR record", Action.HOLD),
+        ("550 Recipient lookup failed: no such user", Action.FAIL_RECIPIENT),
+        ("552 Number of messages in this connection is over the limit", Action.RETRY_SLOW),
+        ("550 Message limit a session reached", Action.RETRY_SLOW),
+        ("552 Message size exceeds the limit of 25 MB", Action.FAIL_MESSAGE),
+        ("554 Mail from 192.0.2.9 will not be accepted: listed by SpamCop", Action.RETRY_ELSEWHERE),
+        ("554 Relay access denied: 192.0.2.9 is on our blacklist", Action.RETRY_ELSEWHERE),
+        ("554 5.7.1 Relay access denied", Action.HOLD),
+        ("550 Recipient not listed in our directory", Action.FAIL_RECIPIENT),
+        ("550 192.0.2.9 is listed in our database of spammers", Action.RETRY_ELSEWHERE),
+        ("550 We do not talk to 192.0.2.9", Action.RETRY_ELSEWHERE),
+        ("550 IP address 2001:db8::9 blocked", Action.RETRY_ELSEWHERE),
+        ("550 HL:IHU 126 smtp1", Action.RETRY_ELSEWHERE),
+        ("SMTPAuthenticationError: (454, b'4.7.0 Temporary authentication failure')", Action.RETRY),
+    ],
+)
+def test_replies_that_mislead_are_judged_by_what_they_mean(text: str, action: Action) -> None:
+    assert RULES.judge(Reply.parse(text)).action is action
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "550 5.1.1 Empfänger unbekannt",
+        "b'550 5.1.1 Empf\\xc3\\xa4nger unbekannt'",
+        "(550, b'5.1.1 Empf\\xc3\\xa4nger\\r\\n5.1.1 unbekannt')",
+        "{'a@example.com': (550, b\"5.1.1 Empf\\xc3\\xa4nger unbekannt\")}",
+        "550 5.1.1 EmpfÃ¤nger unbekannt",
+        "550 5.1.1 Empf&auml;nger unbekannt",
+        '{"response":"550 5.1.1 Empf\\u00e4nger unbekannt","responseCode":550}',
+        "550-5.1.1 Empfänger\r\n550 5.1.1 unbekannt",
+        "EMPFÄNGER UNBEKANNT (SMTP code: 550, 5.1.1)",
+        "> 550 5.1.1 Empfänger unbekannt",
+    ],
+)
+def test_a_reply_is_judged_alike_whatever_a_program_put_around_it(text: str) -> None:
+    reply = Reply.parse(text)
+    assert (reply.code, reply.enhanced) == (550, "5.1.1")
+    assert RULES.judge(reply).rule == "unknown-user"
+
+
+@pytest.mark.parametrize("text", ["", "\\", "&", "&#0;", "\\x", "\\ud800", "Ã", "Ã\x80Ã", "AT&T;", "C:\\new"])
+def test_what_only_looks_like_an_escape_is_read_without_error(text: str) -> None:
+    assert RULES.judge(Reply.parse(f"450 {text}")).kind is Kind.TEMPORARY
+
+
+def test_a_received_reply_keeps_its_parts() -> None:
+    reply = Reply.received(550, None, "sorry, no mailbox here. (#5.1.1) 450 4.2.0", stage=Stage.RCPT)
+    assert (reply.code, reply.enhanced, reply.stage) == (550, "5.1.1", Stage.RCPT)
+    assert Reply.received(451, "4.7.1", "said: 550 no", stage=None).code == 451
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        *("temporary", "try-again", "reputation", "bad-reputation", "our-address-refused", "unreachable"),
+        *(
+            "spam-from-our-address",
+            "lookup-failed",
+            "directory-failed",
+            "qq-recipient-flooded",
+            "netease-slow",
+        ),
+    ],
+)
+def test_a_broad_rule_that_retries_a_5xx_ends(rule: str) -> None:
+    example = EXAMPLES[rule]
+    assert isinstance(example, str)
+    assert RULES.judge(replace(Reply.parse(example), attempts=12)).kind is Kind.PERMANENT
 
 
 @pytest.mark.parametrize(
@@ -276,6 +369,13 @@ def test_a_full_mailbox_fails_in_the_end_without_suppressing_the_address() -> No
         "1.1.1." * 170_000,
         "x" * 1_000_000,
         "in 1 " * 200_000,
+        "550 " + "not listed, " * 80_000,
+        "550 " + "message: " * 100_000,
+        "550 " + "::1:" * 250_000,
+        "550 " + "a:" * 500_000,
+        "b'" + "\\\\x41" * 250_000,
+        "550 " + "&#65;" * 200_000,
+        "550 " + "Ã¤" * 500_000,
         "\u0301" * 1_000_000,
     ],
     ids=lambda text: text[:12],
@@ -295,8 +395,9 @@ def test_every_text_gets_a_judgement(text: str, stage: Stage | None) -> None:
 
 def test_the_labelled_replies_have_sources_and_are_many() -> None:
     rows = read(LABELLED)
-    assert len(rows) >= 200
+    assert len(rows) >= 700
     assert all(row.source for row in rows)
+    assert not [row.source for row in rows if _KEPT_APART.search(row.source)]
     assert len({row.reply for row in rows}) == len(rows)
 
 
@@ -308,6 +409,7 @@ def test_the_score_reaches_the_goals() -> None:
     assert whole.balanced_accuracy >= 0.93
     assert held_back.balanced_accuracy >= 0.93
     assert whole.given_up < 0.03
+    assert held_back.given_up < 0.03
     assert whole.identity >= 0.95
 
 

@@ -1,9 +1,10 @@
 """A mail server's answer taken apart, and what a judgement of it looks like.
 
 `Reply.parse` finds the code, the enhanced code, the stage and the error's name in whatever reached us: a
-bare SMTP reply of one or many lines, a log line around one, an SDK's error, an exception's text. Nothing
-is decided here: that is `rules`. Known weakness: a text may name several codes; the first credible one
-counts. Only the first part of a text is read, and every pattern is linear.
+bare SMTP reply of one or many lines, a log line around one, an SDK's error, an exception's text. What our
+own connection received comes by `Reply.received` and is not parsed again. Nothing is decided here: that is
+`rules`. Known weakness: a text may name several codes; the first credible one counts. Only the first part of
+a text is read, and every pattern is linear.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from redrive.core.failure import Kind, Scope
+from redrive.mail.judging.foreign import readable
 from redrive.mail.judging.wording import READ
 
 
@@ -30,7 +32,7 @@ class Action(StrEnum):
 
     @property
     def kind(self) -> Kind:
-        """The action in the words of R7."""
+        """The action in the words of a failure."""
         if self is Action.UNCERTAIN:
             return Kind.UNCERTAIN
         permanent = self in (Action.FAIL_RECIPIENT, Action.FAIL_MESSAGE, Action.HOLD)
@@ -99,6 +101,7 @@ _NAME = re.compile(
 _STAGE = re.compile(
     r"(?:in reply to|after)(?: the| pipelined)? (end of data|[a-z]{4,8})|refused to (talk) to me", re.I
 )
+_WORDS = re.compile(r"[^\W\d_]{2}")
 _STAGES = {
     "connect": Stage.CONNECT,
     "initial": Stage.GREETING,
@@ -134,10 +137,14 @@ class Reply:
     @classmethod
     def parse(cls, text: str, *, stage: Stage | None = None) -> Reply:
         """The reply that a text holds; what is not found stays None."""
-        text = text[:READ].strip()
+        text = readable(text[:READ]).strip()
         code = _CODE_BEFORE_ENHANCED.search(text) if not _starts_with_code(text) else None
         code = code or _CODE.search(text)
-        body = _LINE.sub(" ", text[code.start(1) :]) if code else text
+        body = (
+            _LINE.sub(" ", text[code.start(1) :] if _WORDS.search(text, code.end(1)) else text)
+            if code
+            else text
+        )
         enhanced = _ENHANCED.search(text, code.end(1) if code else 0) or _ENHANCED.search(text)
         return cls(
             text=body,
@@ -146,6 +153,14 @@ class Reply:
             stage=stage or _stage(text),
             name=_name(text),
         )
+
+    @classmethod
+    def received(cls, code: int, enhanced: str | None, text: str, *, stage: Stage | None) -> Reply:
+        """What a server of ours said. Some write the enhanced code into the sentence, as in "(#5.1.1)"."""
+        text = text[:READ]
+        inside = None if enhanced else _ENHANCED.search(text)
+        said = " ".join(part for part in (str(code), enhanced, text) if part)
+        return cls(said, code, inside[1] if inside else enhanced, stage)
 
     @property
     def severity(self) -> Severity:

@@ -1,7 +1,7 @@
 """What is done about a reply: the first rule that fits, in the table's order.
 
 The table is data in `table/`: stage and exception, the provider's own tokens, final wording, wording that
-overrides the code, enhanced code, basic code, first digit, no code at all (R6). A user's file adds rules
+overrides the code, enhanced code, basic code, first digit, no code at all. A user's file adds rules
 before all of ours, or changes ours by their id. This module never looks at a clock, a message or a queue.
 """
 

@@ -95,7 +95,11 @@ class ReplyParser:
 
 
 def _decoded(line: bytes) -> str:
-    return line.decode("utf-8", "replace")
+    """Servers that write no UTF-8 write some Latin alphabet most of the time."""
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        return line.decode("cp1252", "replace")
 
 
 def _odd(what: str) -> ProtocolError:

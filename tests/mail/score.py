@@ -1,8 +1,8 @@
-"""How well the rules judge labelled replies: `python -m redrive.mail.judging.score FILE`.
+"""How well the rules judge labelled replies: `python -m tests.mail.score FILE`.
 
 A line of the file is a JSON object: `reply`, `retry` (may another attempt help?), and where known `stage`,
-`scope`, `source`. A third of the lines, chosen by the hash of the reply, is held back: whoever changes rules
-looks at the mistakes in the other two thirds only, and both scores are printed.
+`scope`, `source`, `why`. A third of the lines, chosen by the hash of the reply, is held back: whoever changes
+rules looks at the mistakes in the other two thirds only, and both scores are printed.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _share(answers: Iterable[bool]) -> float:
 def main(arguments: list[str]) -> int:
     """Print both scores, and the mistakes that may be looked at."""
     if len(arguments) != 1:
-        sys.stderr.write("usage: python -m redrive.mail.judging.score FILE\n")
+        sys.stderr.write("usage: python -m tests.mail.score FILE\n")
         return 2
     rows, rules = read(Path(arguments[0])), Rules.default()
     open_rows = [row for row in rows if not row.held_back]
