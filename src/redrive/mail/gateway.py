@@ -121,8 +121,11 @@ class Gateway:
             return Later(self._outage.failed(delivery.message.id, str(error)), str(error))
         if error.after_dot:
             return Uncertain(str(error), code=type(error).__name__, scope="message")
-        said = [str(part) for part in (error.code, error.enhanced, error.text) if part]
-        reply = Reply.parse(" ".join(said) if error.code else str(error), stage=_STAGES.get(error.phase))
+        stage = _STAGES.get(error.phase)
+        if error.code is None:
+            reply = Reply(str(error), stage=stage)
+        else:
+            reply = Reply.received(error.code, error.enhanced, error.text, stage=stage)
         return self._answer(replace(reply, name=type(error).__name__), delivery)
 
     def _answer(self, reply: Reply, delivery: Delivery) -> Answer:
@@ -190,4 +193,5 @@ def _content_of_parent(body: bytes) -> bytes:
 
 
 def _reply(refused: RecipientReply) -> Reply:
-    return Reply.parse(str(refused.reply), stage=_STAGES.get(refused.phase))
+    said = refused.reply
+    return Reply.received(said.code, said.enhanced, said.text, stage=_STAGES.get(refused.phase))
