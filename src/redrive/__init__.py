@@ -1,6 +1,11 @@
-"""Redrive: handlers with retries that never lose a message, and an office for what failed."""
+"""Redrive: handlers with retries that never lose a message, and an office for what failed.
 
-from redrive.app import Redrive
+What is more than an error is imported when it is first used: `redrive --help` loads no store and no event loop.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from redrive.core.errors import (
     ConfigurationError,
     Conflict,
@@ -15,11 +20,14 @@ from redrive.core.errors import (
     Temporary,
     Uncertain,
 )
-from redrive.core.message import Delivery
-from redrive.core.ports import Receipt
-from redrive.core.retry import RetryPolicy
-from redrive.engine.entries import Submission
 from redrive.version import __version__
+
+if TYPE_CHECKING:
+    from redrive.app import Redrive
+    from redrive.core.message import Delivery
+    from redrive.core.ports import Receipt
+    from redrive.core.retry import RetryPolicy
+    from redrive.engine.entries import Submission
 
 __all__ = [
     "ConfigurationError",
@@ -41,3 +49,17 @@ __all__ = [
     "Uncertain",
     "__version__",
 ]
+
+_PLACES = {
+    "Delivery": "redrive.core.message",
+    "Receipt": "redrive.core.ports",
+    "Redrive": "redrive.app",
+    "RetryPolicy": "redrive.core.retry",
+    "Submission": "redrive.engine.entries",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)

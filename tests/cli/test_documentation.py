@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
+import redrive
 from redrive.cli import app
 from redrive.cli.problems import Exit
 
@@ -43,6 +44,34 @@ def test_every_command_takes_json_and_describes_itself(command: str) -> None:
     arguments = COMMANDS[command].assemble_argument_collection()
     assert "--json" in {name for argument in arguments for name in argument.names}
     assert COMMANDS[command].help
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name.count(" ") == 1])
+def test_the_list_of_commands_says_what_the_command_says(command: str) -> None:
+    described = COMMANDS[command].default_command
+    assert described is not None
+    assert (described.__doc__ or "").splitlines()[0] == COMMANDS[command].help
+
+
+def test_the_list_of_commands_is_shown_without_loading_one() -> None:
+    program = "import sys; from redrive.cli import run; run(['--help']); print(*sys.modules, file=sys.stderr)"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = {name for name in result.stderr.split() if name.startswith("redrive.")}
+    assert "up " in result.stdout
+    assert loaded <= {
+        "redrive.cli",
+        "redrive.cli.output",
+        "redrive.cli.problems",
+        "redrive.core",
+        "redrive.core.errors",
+        "redrive.core.redaction",
+        "redrive.version",
+    }
+
+
+def test_every_public_name_is_there() -> None:
+    for name in redrive.__all__:
+        assert getattr(redrive, name) is not None
 
 
 def test_the_page_has_every_exit_code() -> None:

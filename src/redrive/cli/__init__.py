@@ -1,9 +1,9 @@
 """The command line: it parses, calls the office, and prints. It decides nothing about a message.
 
-One small file a group of commands, imported when it is asked for; this one joins them and is the only
-place where an error becomes an exit code. Standard output carries the answer alone, and with --json
-exactly one document; notes, progress and errors go to standard error. Known weakness: an error that
-nobody foresaw still shows its traceback.
+The tree below mirrors `redrive --help`: a file a command or a folder a group, imported when it is asked for;
+this one joins them and is the only place where an error becomes an exit code. Standard output carries the
+answer alone, and with --json exactly one document; notes, progress and errors go to standard error. Known
+weakness: an error that nobody foresaw still shows its traceback.
 """
 
 from __future__ import annotations
@@ -26,34 +26,35 @@ _HELP = frozenset({"-h", "--help"})
 app = App(
     name="redrive",
     help="Handlers with retries that never lose a message, and an office for what failed.",
+    help_format="plaintext",
     version=__version__,
     default_parameter=Parameter(negative=(), show_default=False),
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
-for command in (
-    "up:up",
-    "demo.demo:demo",
-    "serve:serve",
-    "worker:worker",
-    "mail:mail",
-    "mailbox:mailbox",
-    "send:send",
-    "status:status",
-    "doctor:doctor",
-    "messages:show",
-    "messages:cancel",
-    "messages:run_now",
-    "queue:queue",
-    "tenant:tenant",
-    "dlq:dlq",
-    "ops:ops",
-    "audit:audit",
-    "keys:keys",
-    "config:config",
-    "backup:backup",
-):
-    app.command(f"redrive.cli.{command}")
+for place, summary in {
+    "up:up": "Run gateway, HTTP API, worker and mailbox simulator, with demo traffic, and watch it live.",
+    "demo.demo:demo": "Send mails of three tenants over HTTP into the simulator, and watch each one.",
+    "serve:serve": "Serve the HTTP API until SIGTERM or Ctrl-C; its first start prints an admin key, once.",
+    "worker:worker": "Run an app's handlers, such as shop:app for `app` in shop.py, or the mail gateway.",
+    "mail:mail": "Send mails, see how far they are, and judge replies.",
+    "mailbox:mailbox": "The mailbox simulator: run it, and see what it received.",
+    "send:send": "Submit one message; prints its id once it is stored.",
+    "status:status": "Every queue: what waits, runs, is done and is dead, and who serves it.",
+    "doctor:doctor": "Examine the live store: what is right, wrong or worth a look, and how to fix it.",
+    "messages:show": "The life of one message: every attempt, delay and reason, and why it waits or died.",
+    "messages:cancel": "Remove a message that waits; it will not run.",
+    "messages:run_now": "Make a waiting message due now, whatever its delay.",
+    "queue:queue": "List, pause, resume and purge queues.",
+    "tenant:tenant": "List, pause and resume tenants, and set their weight, cap and rate.",
+    "dlq:dlq": "Find, read, bring back, discard, export and archive dead letters.",
+    "ops:ops": "Watch, pause, resume and cancel operations: re-drives, discards, exports, restores.",
+    "audit:audit": "Who did what, and whether that record is whole.",
+    "keys:keys": "Make, list and revoke the keys of the HTTP API.",
+    "config:config": "See the settings.",
+    "backup:backup": "Copy the SQLite store into a new file, while workers go on.",
+}.items():
+    app.command(f"redrive.cli.{place}", help=summary)
 
 
 def main() -> None:
@@ -64,8 +65,7 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command; its exit code."""
     output = Output("--json" in arguments)
-    if not arguments or _HELP.intersection(arguments):
-        _load_commands(app)
+    _load_listed(arguments)
     try:
         return int(app(arguments, exit_on_error=False, print_error=False) or Exit.OK)
     except CycloptsError as error:
@@ -80,8 +80,16 @@ def run(arguments: Sequence[str]) -> int:
         return Exit.INTERRUPTED
 
 
+def _load_listed(arguments: Sequence[str]) -> None:
+    """A list of a group's commands is asked for: it has their own words, which come with their import."""
+    group, rest = app, list(arguments)
+    while rest and not rest[0].startswith("-") and rest[0] in group:
+        group = group[rest.pop(0)]
+    if group is not app and (not rest or _HELP.intersection(rest)):
+        _load_commands(group)
+
+
 def _load_commands(group: App) -> None:
-    """The list of commands has their own words, which come with their import."""
     for name in group:
         if not name.startswith("-"):
             _load_commands(group[name])

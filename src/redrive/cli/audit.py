@@ -17,7 +17,7 @@ from redrive.office.audit import Query, interrupted, read
 from redrive.office.chain import Head, Verification, verify
 from redrive.office.operations.documents import row_document
 
-audit = App(name="audit", help="Who did what, and whether that record is whole.")
+audit = App(name="audit")
 _HEAD = re.compile(r"(\d{1,18}):([0-9a-f]{64})", re.ASCII)
 
 

@@ -9,7 +9,7 @@ from redrive.cli.output import Output, name
 from redrive.cli.session import NO_FLAGS, Flags
 from redrive.config import Settings
 
-config = App(name="config", help="See the settings.")
+config = App(name="config")
 
 
 @config.command

@@ -18,7 +18,7 @@ _STYLES = {Grade.RIGHT: "green", Grade.WARNING: "yellow", Grade.WRONG: "bold red
 
 
 async def doctor(*, flags: Flags = NO_FLAGS) -> int:
-    """Examine the live store: what is right, worth a look or wrong, and how to mend it."""
+    """Examine the live store: what is right, wrong or worth a look, and how to fix it."""
     output = Output(flags.json)
     async with open_store(flags.settings()) as store:
         described, findings = await store.describe(), await store.examine()

@@ -15,7 +15,7 @@ from redrive.cli.times import moment
 from redrive.office.access import Credential, Role
 from redrive.office.wire import instant
 
-keys = App(name="keys", help="Make, list and revoke the keys of the HTTP API.")
+keys = App(name="keys")
 
 
 @keys.command

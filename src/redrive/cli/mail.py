@@ -26,7 +26,7 @@ from redrive.mail.judging.rules import Rules
 from redrive.mail.writing.checking import MAX_BYTES
 from redrive.mail.writing.mail import Attachment, Mail
 
-mail = App(name="mail", help="Send mails, see how far they are, and judge replies.")
+mail = App(name="mail")
 
 
 @mail.command

@@ -26,7 +26,7 @@ from redrive.mailbox import folder as folders
 from redrive.office.wire import instant
 
 PORT = 1025
-mailbox = App(name="mailbox", help="The mailbox simulator: run it, and see what it received.")
+mailbox = App(name="mailbox")
 
 
 def mailbox_folder(settings: Settings) -> Path:

@@ -23,9 +23,7 @@ from redrive.engine.signals import stop_on_signals
 from redrive.office.operations import Operation, OperationState, Snapshot
 from redrive.office.operations.documents import operation_document
 
-ops = App(
-    name="ops", help="Watch, pause, resume and cancel operations: re-drives, discards, exports, restores."
-)
+ops = App(name="ops")
 _STOOD = (OperationState.HALTED, OperationState.PAUSED, OperationState.CANCELLED)
 
 

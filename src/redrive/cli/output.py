@@ -2,11 +2,11 @@
 or control sequences (S23), and reasons are redacted for people; --json carries them whole, escaped.
 
 Owns both streams: the answer goes to standard output, all else to standard error, silent under --json.
+What `redrive --help` does not need is imported where it is used.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shlex
@@ -17,7 +17,6 @@ from typing import Any, TextIO
 
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -90,6 +89,8 @@ class Output:
         if self.as_json or not self.notes.is_terminal:
             yield lambda count: None
             return
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
         with Progress(*columns, console=self.notes, transient=True) as bar:
             task = bar.add_task(doing, total=total)
@@ -143,6 +144,8 @@ def name(value: object, style: str = "") -> Text:
 
 async def _typed_line() -> str:
     """A line from the terminal, without blocking the loop: an interrupt must end the question."""
+    import asyncio
+
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(sys.stdin.fileno(), ready.set)
     try:

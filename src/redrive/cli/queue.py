@@ -13,7 +13,7 @@ from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.core.ports import QueueCounts
 from redrive.office.wire import queue_document
 
-queue = App(name="queue", help="List, pause, resume and purge queues.")
+queue = App(name="queue")
 
 
 @queue.command(name="list")

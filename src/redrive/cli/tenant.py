@@ -17,7 +17,7 @@ from redrive.core.ports import PAGE
 from redrive.office.filters.terms import Named, NameField
 from redrive.office.wire import lane_document
 
-tenant = App(name="tenant", help="List, pause and resume tenants, and set their weight, cap and rate.")
+tenant = App(name="tenant")
 
 
 @tenant.command(name="list")

@@ -39,7 +39,7 @@ async def up(
     allow_unsafe: bool = False,
     flags: Flags = NO_FLAGS,
 ) -> None:
-    """Run gateway, HTTP API, worker and mailbox simulator, with traffic of three tenants, and watch it live.
+    """Run gateway, HTTP API, worker and mailbox simulator, with demo traffic, and watch it live.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ async def worker(
     log_format: str | None = None,
     flags: Flags = NO_FLAGS,
 ) -> None:
-    """Run the handlers of an app, such as shop:app for `app` in shop.py, or the mail gateway.
+    """Run an app's handlers, such as shop:app for `app` in shop.py, or the mail gateway.
 
     Parameters
     ----------

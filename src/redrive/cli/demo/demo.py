@@ -38,7 +38,7 @@ async def demo(
     key: tuple[str, ...] = (),
     flags: Flags = NO_FLAGS,
 ) -> None:
-    """Send mails of three tenants over HTTP into the simulator, and watch what becomes of each.
+    """Send mails of three tenants over HTTP into the simulator, and watch each one.
 
     Parameters
     ----------

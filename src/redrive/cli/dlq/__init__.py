@@ -15,7 +15,7 @@ from redrive.core.ports import PAGE
 from redrive.office.index import FoundPage, Order
 from redrive.office.wire import letter_document
 
-dlq = App(name="dlq", help="Find, read, bring back, discard, export and archive dead letters.")
+dlq = App(name="dlq")
 
 
 @dlq.command(name="list")
