@@ -1,6 +1,6 @@
 """Redrive: handlers with retries that never lose a message, and an office for what failed.
 
-What is more than an error is imported when it is first used: `redrive --help` loads no store and no event loop.
+What is more than an error is imported at its first use: `redrive --help` loads no store and no event loop.
 """
 
 from importlib import import_module
