@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 import apsw
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from redrive.office.filters import FIELDS, Filter, FilterError, compile_filter, parse
 from redrive.office.filters.terms import (
     Aged,
+    AllOf,
     Comparison,
     Counted,
     Dated,
@@ -34,6 +34,7 @@ EXAMPLE = (
     'queue:email:send tenant:acme code:550 reason:"mailbox full" age:>2h kind:permanent attempts:>=3'
     " redriven:0 payload.order_id:7 text"
 )
+NOW = 1_800_000_000_000  # 2027-01-15T08:00Z
 PIECES = (
     *(f"{field}:" for field in FIELDS),
     "payload.order_id:",
@@ -43,6 +44,15 @@ PIECES = (
         "\\",
         ",",
         "-",
+        "(",
+        ")",
+        "NOT ",
+        " AND ",
+        " OR ",
+        "..",
+        "*",
+        "5xx",
+        "today",
         ">",
         ">=",
         "<",
@@ -89,6 +99,56 @@ def test_the_example_of_the_documentation_says_what_it_looks_like() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("NOT code:504", "-code:504"),
+        ("NOT NOT code:504", "code:504"),
+        ("code:504 AND NOT tenant:acme", "code:504 -tenant:acme"),
+        ("code:504 OR code:503", "(code:504 OR code:503)"),
+        ("tenant:acme AND (code:504 OR age:>2h)", "tenant:acme (code:504 OR age:>2h)"),
+        ("(tenant:acme code:504) OR age:>2h", "((tenant:acme code:504) OR age:>2h)"),
+        ("NOT (tenant:acme code:504)", "-(tenant:acme code:504)"),
+        ("NOT tenant:acme code:504", "-tenant:acme code:504"),
+        ('-(code:504 OR (age:>2h OR "full"))', '-(code:504 OR age:>2h OR "full")'),
+        ('"NOT" code:504', '"NOT" code:504'),
+        ('code:504 OR "503"', '(code:504 OR "503")'),
+        ("Tenant:acme CODE:504", "tenant:acme code:504"),
+        ("companyId:acme jobId:x lastFailureCode:504", "tenant:acme id:x code:504"),
+        ("movedToDLQAt:>2026-01-31 enqueuedAt:<2026-01-31T08:00Z", None),
+        (
+            "lastFailureReason:full failedAttempts:3 originalData.Order:7",
+            "reason:full attempts:3 payload.Order:7",
+        ),
+        ("code:5XX,5.1.x", "code:5xx,5.1.x"),
+        ('code:"5xx" fingerprint:"6f1c"', 'code:"5xx" fingerprint:"6f1c"'),
+        ("id:01A1E2* fingerprint:6F1C queue:email:*", "id:01A1E2* fingerprint:6f1c* queue:email:*"),
+        ("kind:Permanent", "kind:permanent"),
+        ("age:>1w", "age:>7d"),
+        ("age:<2h30m", "age:<2h30m"),
+        ("attempts:3..5", "attempts:>=3 attempts:<=5"),
+        ("-age:1h..1d", "-(age:>=1h age:<=1d)"),
+        ("died:>03:00", "died:>2027-01-15T03:00:00.000Z"),
+        ("died:>08:00:01", "died:>2027-01-14T08:00:01.000Z"),
+        ("died:>08:30+01:00", "died:>2027-01-15T07:30:00.000Z"),
+        ("died:>Yesterday", "died:>2027-01-14T00:00:00.000Z"),
+        ("died:today", "died:>=2027-01-15T00:00:00.000Z died:<2027-01-16T00:00:00.000Z"),
+        ("died:2026-11-15..2026-11-16", "died:>=2026-11-15T00:00:00.000Z died:<2026-11-17T00:00:00.000Z"),
+        ("died:yesterday..03:00", "died:>=2027-01-14T00:00:00.000Z died:<=2027-01-15T03:00:00.000Z"),
+    ],
+)
+def test_what_is_understood_has_one_canonical_text(text: str, canonical: str | None) -> None:
+    read = parse(text, NOW)
+    assert canonical is None or str(read) == canonical
+    assert parse(str(read)) == read
+
+
+def test_without_an_instant_to_count_from_nothing_relative_is_read() -> None:
+    for text in ("died:>03:00", "died:yesterday", "enqueued:<today"):
+        with pytest.raises(FilterError, match="depends on the day"):
+            parse(text)
+
+
 def test_a_term_may_be_negated_and_may_have_several_values() -> None:
     assert parse('-code:550,"5.1.1, gone" -"two words"').terms == (
         Named(NameField.CODE, ("550", "5.1.1, gone"), negated=True),
@@ -110,7 +170,7 @@ def test_an_empty_text_means_every_letter() -> None:
     [
         ("tenant:acme colour:red", 12, "no field 'colour'"),
         ("http://example.com", 0, "no field 'http'"),
-        ("companyId:acme", 0, "no field"),
+        ("code.x:acme", 0, "no field"),
         ('code:550 "mailbox', 9, "never closed"),
         ("code:", 5, "a value is missing"),
         ("code:550,", 9, "a value is missing"),
@@ -119,7 +179,13 @@ def test_an_empty_text_means_every_letter() -> None:
         ("attempts:many", 9, "no whole number"),
         ("age:2h", 4, "needs a > or <"),
         ("age:>2y", 5, "no duration"),
-        ("died:>yesterday", 6, "no instant"),
+        ("died:>tomorrow", 6, "no instant"),
+        ("died:03:00", 5, "needs a > or <"),
+        ("died:>25:00", 6, "no instant"),
+        ("died:2026-01-31..2026-01-30", 5, "ends before it begins"),
+        ("age:2d..1h", 4, "ends before it begins"),
+        ("age:>2h1w", 5, "no duration"),
+        ("age:>-2h", 5, "not negative"),
         ("died:>0001-01-01", 6, "no instant"),
         ("kind:odd", 5, "no kind"),
         ("payload:7", 0, "needs a path"),
@@ -134,22 +200,99 @@ def test_an_empty_text_means_every_letter() -> None:
         ("a\x1bb", 1, "control character"),
         ("x" * 2_001, 2_000, "longer than"),
         ("a " * 51, 100, "more than 50 terms"),
+        ("age:1h..2h " * 26, 286, "more than 50 terms"),
+        ("(" * 21 + "a", 20, "more than 20 parentheses"),
+        ("(code:504", 0, "never closed"),
+        ("code:504)", 8, "a ) without its ("),
+        ("()", 1, "missing after ("),
+        ("NOT", 3, "missing after NOT"),
+        ("code:504 AND", 12, "missing after AND"),
+        ("OR code:504", 0, "missing before OR"),
+        ("code:504 OR OR code:503", 12, "missing after OR"),
+        ('tenant:""', 7, "an empty tenant"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_its_place_and_what_to_do(
     text: str, position: int, what: str
 ) -> None:
     with pytest.raises(FilterError) as caught:
-        parse(text)
+        parse(text, NOW)
     assert caught.value.position == position
     assert what in caught.value.problem
     assert caught.value.advice
     assert f"character {position + 1}" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "position", "spelling"),
+    [
+        ("not code:504", 0, "write NOT,"),
+        ("code:504 Or code:503", 9, "write OR,"),
+        ("mailbox and full", 8, '"and" for the text'),
+        ("code:504 && code:503", 9, "write AND"),
+        ("a||b", 1, "write OR"),
+        ("!code:504", 0, "write NOT"),
+        ("code=504", 4, "write code:504"),
+        ("code==504", 4, "write code:504"),
+        ("code = 504", 5, "write code:504"),
+        ("code!=504", 4, "write -code:504"),
+        ("code <> 504", 5, "write -code:504"),
+        ("code:!504", 5, "write -code:504"),
+        ("code:=504", 5, "write code:504"),
+        ("code:-504", 5, "-field:value"),
+        ("code:NOT 504", 5, '"NOT" in quotes'),
+        ("age > 2h", 4, "write age:>2h"),
+        ("age>=2h", 3, "write age:>=2h"),
+        ("attempts => 3", 9, "write attempts:>=3"),
+        ("age: >2h", 4, "write age:>2h without a space"),
+        ("age:> 2h", 5, "write age:>2h without a space"),
+        ("code: 504", 5, "write code:504 without a space"),
+        ("code :504", 5, "write code:504"),
+        ("code\uff1a504", 4, "write code:504"),
+        ("code:504, 503", 9, "without spaces"),
+        ("code:504|503", 5, "by commas"),
+        ("code:504;503", 5, "by commas"),
+        ("code:(504 OR 503)", 5, "with commas"),
+        ("code:504 OR 503", 12, "code:503,504"),
+        ("code IN (504, 503)", 0, "write code:VALUE"),
+        ("tenant acme", 0, "write tenant:acme"),
+        ("EXCEPT code:504", 0, "AND, OR, NOT"),
+        ("tenant:acme code:504 OR code:503", 21, "(code:503 OR code:504)"),
+        ("tenant:acme AND code:504 OR code:503", 25, "which goes first"),
+        ("code:504 code:503", 9, "write code:504,503 for either"),
+        ("attempts:3 (age:>2h attempts:4)", 11, "write attempts:3,4 for either"),
+        ("-code:504 OR NOT code:503", 13, "write -code:504,503"),
+        ("tenant:a*e", 7, "write tenant:a*"),
+        ("tenant:%acme%", 7, "write tenant:acme*"),
+        ("tenant:*", 7, "leave it out"),
+        ("code:500..599", 5, "code:5xx"),
+        ("time*", 0, "write time,"),
+        ("reason:time*", 7, "without"),
+        ("payload.name:ana*", 13, "search for text"),
+        ("id:01a1e2", 3, "id:01a1e2*"),
+        ("died:>2h", 6, "age:>2h for longer ago"),
+        ("tennant:acme", 0, "did you mean tenant?"),
+        ("company:acme", 0, "did you mean tenant?"),
+        ("\u201cmailbox full\u201d", 0, "straight double quotes"),
+        ("reason:\u201cfull\u201d", 7, "straight double quotes"),
+        ("reason:'mailbox full'", 7, "straight double quotes"),
+        ("\u2013code:504", 0, "a plain minus"),
+        ("- code:504", 1, "right before a term"),
+        ("--code:504", 1, "one turns a term around"),
+    ],
+)
+def test_what_other_languages_write_is_refused_with_the_right_spelling(
+    text: str, position: int, spelling: str
+) -> None:
+    with pytest.raises(FilterError) as caught:
+        parse(text, NOW)
+    assert caught.value.position == position
+    assert spelling in caught.value.advice
+
+
 def attempt(text: str) -> Filter | FilterError:
     try:
-        return parse(text)
+        return parse(text, NOW)
     except FilterError as error:
         return error
 
@@ -198,9 +341,8 @@ def test_every_filter_can_be_asked_and_its_opposite_finds_the_rest(
     condition = compile_filter(read, now=1_000)
     page = find(relations, condition, Cursor.start(Order.OLDEST), 100, 10)
     assert count(relations, condition) == len(page.letters)
-    if len(read.terms) == 1:
-        opposite = Filter((replace(read.terms[0], negated=not read.terms[0].negated),))
-        rest = count(relations, compile_filter(opposite, now=1_000))
+    if read.terms:
+        rest = count(relations, compile_filter(Filter((AllOf(read.terms, negated=True),)), now=1_000))
         assert rest == len(BODIES) - len(page.letters)
 
 

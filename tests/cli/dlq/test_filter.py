@@ -21,6 +21,25 @@ def test_a_filter_lists_and_moves_only_what_it_means(shop: Shop) -> None:
     assert shop.ok("dlq", "discard", "--filter", "-tenant:acme", "--yes")["operation"]["moved"] == 1
 
 
+def test_the_opposite_of_a_filter_discards_all_but_what_it_means(shop: Shop) -> None:
+    kept = shop.bury("no", "--tenant", "acme")
+    shop.bury("no", "--tenant", "globex")
+    chosen = "NOT (companyId:acme AND code:4xx)"
+    assert shop.ok("dlq", "discard", "--filter", chosen, "--yes")["operation"]["moved"] == 1
+    assert [one["jobId"] for one in shop.ok("dlq", "list")["letters"]] == [kept]
+
+
+@pytest.mark.parametrize(
+    "text", ["not code:402", "code=402", "code != 402", "tenant acme", "code:402 OR 403"]
+)
+def test_what_looks_like_an_operator_moves_nothing(shop: Shop, text: str) -> None:
+    buried = shop.bury()
+    result = shop("dlq", "discard", "--filter", text, "--yes")
+    assert (result.code, result.out) == (2, "")
+    assert "write" in result.error
+    assert shop.ok("show", buried)["state"] == "dead"
+
+
 @pytest.mark.parametrize(
     ("command", "text", "column"),
     [

@@ -66,7 +66,7 @@ async def selection(current: Session, ids: tuple[str, ...], choice: Choice) -> S
 async def asked(current: Session, text: str | None, queue: str | None) -> Filter:
     """The filter of these two flags together; without both, every letter."""
     try:
-        read = parse(text or "")
+        read = parse(text or "", current.store.now())
     except FilterError as error:
         raise PlacedError(
             f"--filter: {error.problem}: {error.advice}. docs/filters.md has the language",

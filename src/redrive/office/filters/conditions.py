@@ -16,11 +16,14 @@ from typing import assert_never
 from redrive.office.filters.parsing import is_number
 from redrive.office.filters.terms import (
     Aged,
+    AllOf,
+    AnyOf,
     Comparison,
     Counted,
     Dated,
     Filter,
     InPayload,
+    Leaf,
     Named,
     NameField,
     PayloadValue,
@@ -28,12 +31,14 @@ from redrive.office.filters.terms import (
     Term,
     Text,
 )
+from redrive.office.filters.values import Pattern
 
 Binding = str | int | float
 
 _WITHOUT_QUOTES = frozenset(("true", "false", "null"))
 _OPTIONAL = frozenset((NameField.CODE, NameField.KIND))
 _PLACE = re.compile(r"\d{1,9}", re.ASCII)
+_HIGHEST = "\U0010ffff"
 _AGE_SIGNS = {
     Comparison.MORE: "<",
     Comparison.AT_LEAST: "<=",
@@ -57,11 +62,7 @@ def compile_filter(asked: Filter, *, now: int, scope: str | None = None) -> Cond
     narrow = [] if scope is None else [f"tenant = {writing.bind(scope)}"]
     deep: list[str] = []
     for term in asked.terms:
-        condition = writing.term(term)
-        side = (
-            deep if isinstance(term, InPayload) or (isinstance(term, Text) and not asked.masked) else narrow
-        )
-        side.append(f"({condition}) is not true" if term.negated else f"({condition})")
+        (deep if writing.is_deep(term) else narrow).append(writing.term(term))
     return Condition(
         " and ".join(narrow) or "true", " and ".join(deep) if deep else None, dict(writing.bindings)
     )
@@ -81,12 +82,27 @@ class _Writing:
         self.bindings[name] = value
         return f":{name}"
 
+    def is_deep(self, term: Term) -> bool:
+        """Whether a term, or any of its group, reads the payload."""
+        if isinstance(term, AnyOf | AllOf):
+            return any(map(self.is_deep, term.terms))
+        return isinstance(term, InPayload) or (isinstance(term, Text) and not self._masked)
+
     def term(self, term: Term) -> str:
+        """A term in parentheses. What cannot be said of a letter (NULL) is not so, and its opposite is."""
+        match term:
+            case AnyOf():
+                condition = " or ".join(map(self.term, term.terms))
+            case AllOf():
+                condition = " and ".join(map(self.term, term.terms))
+            case _:
+                condition = self._leaf(term)
+        return f"(({condition}) is not true)" if term.negated else f"({condition})"
+
+    def _leaf(self, term: Leaf) -> str:
         match term:
             case Named():
-                name = term.field.value
-                column = f"coalesce({name}, '')" if term.field in _OPTIONAL else name
-                return f"{column} in ({self._list(term.values)})"
+                return self._named(term)
             case Reasoned():
                 words = f"reason in ({self._list([value.lower() for value in term.values])})"
                 return " or ".join((words, *(self._in_failure(value) for value in term.values)))
@@ -103,6 +119,21 @@ class _Writing:
                 failed = self._in_failure(term.text)
                 return failed if self._masked else f"{failed} or {self._contains('document', term.text)}"
         assert_never(term)
+
+    def _named(self, term: Named) -> str:
+        name = term.field.value
+        column = f"coalesce({name}, '')" if term.field in _OPTIONAL else name
+        exact = [value for value in term.values if isinstance(value, str)]
+        ways = [f"{column} in ({self._list(exact)})"] if exact else []
+        for pattern in term.values:
+            if isinstance(pattern, Pattern):
+                ways += self._fits(column, pattern)
+        return " or ".join(ways)
+
+    def _fits(self, column: str, pattern: Pattern) -> list[str]:
+        if (prefix := pattern.prefix) is not None:
+            return [f"({column} >= {self.bind(prefix)} and {column} < {self.bind(prefix + _HIGHEST)})"]
+        return [f"{column} glob {self.bind(one)}" for one in pattern.globs()]
 
     def _counted(self, term: Counted) -> str:
         if term.comparison is Comparison.EQUAL:

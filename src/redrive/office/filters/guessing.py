@@ -32,7 +32,7 @@ class MaskedValue(RedriveError):
 
 def masked_filter(asked: Filter, mask: Mask) -> Filter:
     """The filter for someone who sees letters with masks, or MaskedValue."""
-    for term in asked.terms:
+    for term in asked.leaves:
         if isinstance(term, InPayload) and _guesses(term, mask):
             raise MaskedValue(term)
     return replace(asked, masked=True)
@@ -40,7 +40,7 @@ def masked_filter(asked: Filter, mask: Mask) -> Filter:
 
 def unsearched(asked: Filter) -> str | None:
     """What to say of an answer for which less was searched than the filter says."""
-    less = asked.masked and any(isinstance(term, Text) for term in asked.terms)
+    less = asked.masked and any(isinstance(term, Text) for term in asked.leaves)
     return UNSEARCHED if less else None
 
 

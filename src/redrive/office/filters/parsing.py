@@ -1,4 +1,4 @@
-"""From raw terms to a Filter: which fields there are, and what may stand in each.
+"""From text to a Filter: which fields there are, and what may stand in each.
 
 Every value is checked here, so that what compiles needs no further doubt. An error names the place.
 """
@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from functools import partial
 
 from redrive.core.failure import Kind
-from redrive.office.filters.scanning import FilterError, RawTerm, RawValue, scan
+from redrive.office.filters.grammar import arrange
+from redrive.office.filters.moments import is_relative, read_day, read_duration, read_instant
+from redrive.office.filters.names import AGE, FIELDS, PAYLOAD, REASON, field_name, nearest_field
+from redrive.office.filters.problems import FilterError
+from redrive.office.filters.scanning import RawTerm, RawValue, scan
 from redrive.office.filters.terms import (
-    AGE,
-    FIELDS,
-    PAYLOAD,
-    REASON,
     Aged,
     Comparison,
     Counted,
@@ -30,25 +31,26 @@ from redrive.office.filters.terms import (
     Reasoned,
     Term,
     Text,
+    all_of,
 )
+from redrive.office.filters.values import Misspelled, Pattern, bare_name, check_bare
 
-TERMS = 50
 _VALUES = 100
 _DEPTH = 16
 _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
-_DURATION = re.compile(r"(\d{1,7})([smhd])", re.ASCII)
 _DECIMAL = re.compile(r"-?\d{1,15}(\.\d{1,15})?", re.ASCII)
+_RANGE = re.compile(r"(.+?)\.\.(.+)")
 _SEGMENT = re.compile(r"[^\"\\\[\]$]{1,100}")
-_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MAY_BE_EMPTY = frozenset((NameField.CODE, NameField.KIND, NameField.FINGERPRINT))
 
 
-def parse(text: str) -> Filter:
-    """The filter that the text says, or FilterError with the place that cannot be read."""
-    raw = scan(text)
-    if len(raw) > TERMS:
-        raise FilterError(raw[TERMS].position, f"more than {TERMS} terms", "make the filter shorter")
-    return Filter(tuple(map(_term, raw)))
+def parse(text: str, now: int | None = None) -> Filter:
+    """The filter that the text says, or FilterError with the place that cannot be read.
+
+    `now`: what today, yesterday and a time of day are counted from. Without one they are refused; what `str`
+    writes has none of them.
+    """
+    return arrange(scan(text), len(text), partial(_term, now))
 
 
 def is_number(text: str) -> bool:
@@ -56,35 +58,53 @@ def is_number(text: str) -> bool:
     return _DECIMAL.fullmatch(text) is not None
 
 
-def _term(raw: RawTerm) -> Term:
+def _term(now: int | None, raw: RawTerm) -> Term:
     if raw.name is None:
         return _text(raw)
     if len(raw.values) > _VALUES:
         raise FilterError(raw.values[_VALUES].position, f"more than {_VALUES} values", "split it in several")
-    if raw.name in _READERS:
-        return _READERS[raw.name](raw, raw.name)
-    if raw.name.startswith(f"{PAYLOAD}."):
-        return _payload(raw, raw.name)
-    known = ", ".join(FIELDS)
-    raise FilterError(
-        raw.position, f"there is no field {raw.name!r}", f'use one of {known}; search for text in "quotes"'
-    )
+    name = field_name(raw.name)
+    if name is None:
+        raise _unknown(raw, raw.name)
+    if name in tuple(MomentField):
+        return _dated(raw, MomentField(name), now)
+    if name.startswith(f"{PAYLOAD}."):
+        return _payload(raw, name)
+    return _READERS[name](raw, name)
+
+
+def _unknown(raw: RawTerm, name: str) -> FilterError:
+    near = nearest_field(name)
+    meant = "" if near is None else f"did you mean {near}? "
+    advice = f'{meant}use one of {", ".join(FIELDS)}; search for text in "quotes"'
+    return FilterError(raw.position, f"there is no field {name[:60]!r}", advice)
 
 
 def _text(raw: RawTerm) -> Term:
     (value,) = raw.values
     if not value.text.strip():
         raise FilterError(value.position, "no text to search for", "write a word between the quotes")
-    return Text(value.text, raw.negated)
+    return Text(value.text)
 
 
 def _named(raw: RawTerm, name: str) -> Term:
     _refuse_sign(raw)
-    field = NameField(name)
-    for value in raw.values:
-        if field is NameField.KIND and value.text not in list(Kind):
-            raise FilterError(value.position, f"{value.text!r} is no kind", f"use one of {', '.join(Kind)}")
-    return Named(field, tuple(value.text for value in raw.values), raw.negated)
+    return Named(NameField(name), tuple(_name(NameField(name), value) for value in raw.values))
+
+
+def _name(field: NameField, value: RawValue) -> str | Pattern:
+    if not value.text and field not in _MAY_BE_EMPTY:
+        raise FilterError(value.position, f"an empty {field}", "write one; every letter has one")
+    if field is NameField.KIND:
+        return _kind(value)
+    return value.text if value.quoted else _spelled(value, partial(bare_name, field))
+
+
+def _kind(value: RawValue) -> str:
+    kind = value.text.lower()
+    if kind and kind not in list(Kind):
+        raise FilterError(value.position, f"{value.text!r} is no kind", f"use one of {', '.join(Kind)}")
+    return kind
 
 
 def _reasoned(raw: RawTerm, _: str) -> Term:
@@ -92,13 +112,15 @@ def _reasoned(raw: RawTerm, _: str) -> Term:
     for value in raw.values:
         if not value.text.strip():
             raise FilterError(value.position, "an empty reason", "write a word of it; every letter has one")
-    return Reasoned(tuple(value.text for value in raw.values), raw.negated)
+        _check_part(value, "a part of a reason is enough: write it without")
+    return Reasoned(tuple(value.text for value in raw.values))
 
 
 def _counted(raw: RawTerm, name: str) -> Term:
+    if (ends := _range(raw)) is not None:
+        return _between(raw, ends, _counted, name)
     comparison = _comparison(raw)
-    numbers = tuple(_number(value) for value in raw.values)
-    return Counted(NumberField(name), comparison, numbers, raw.negated)
+    return Counted(NumberField(name), comparison, tuple(_number(value) for value in raw.values))
 
 
 def _number(value: RawValue) -> int:
@@ -108,29 +130,44 @@ def _number(value: RawValue) -> int:
 
 
 def _aged(raw: RawTerm, name: str) -> Term:
-    value = _single_beyond(raw, f"write {name}:>2h or {name}:<30m")
-    found = _DURATION.fullmatch(value.text)
-    if found is None:
-        raise FilterError(value.position, f"{value.text!r} is no duration", "write 90s, 15m, 2h or 7d")
-    return Aged(_comparison(raw), int(found[1]) * _SECONDS[found[2]], raw.negated)
+    if (ends := _range(raw)) is not None:
+        return _between(raw, ends, _aged, name)
+    value = _single_beyond(raw, f"write {name}:>2h, {name}:<30m or {name}:1h..2d")
+    duration_s = read_duration(value.text)
+    if duration_s is None:
+        problem = "an age is not negative" if value.text.startswith("-") else f"{value.text!r} is no duration"
+        raise FilterError(value.position, problem, "write 90s, 15m, 2h30m, 7d or 1w")
+    return Aged(_comparison(raw), duration_s)
 
 
-def _dated(raw: RawTerm, name: str) -> Term:
-    value = _single_beyond(raw, f"write {name}:>2026-01-31 or {name}:<2026-01-31T08:00Z")
-    return Dated(MomentField(name), _comparison(raw), _moment(value), raw.negated)
+def _dated(raw: RawTerm, field: MomentField, now: int | None) -> Term:
+    ends = _range(raw)
+    if ends is None and raw.sign:
+        value = _single_beyond(raw, "")
+        return Dated(field, _comparison(raw), _instant(field, value, now))
+    first, last = ends or (raw.values[0], raw.values[0])
+    begin, end = _instant(field, first, now), _instant(field, last, now)
+    day = read_day(last.text, now or 0)
+    if (ends is None and day is None) or len(raw.values) > 1:
+        advice = f"write {field}:>2026-01-31T08:00Z, {field}:2026-01-31 for a whole day, or a range A..B"
+        raise FilterError(raw.values[0].position, f"{field} needs a > or <", advice)
+    if begin > end:
+        raise FilterError(first.position, "the range ends before it begins", "write the earlier one first")
+    until = (Comparison.AT_MOST, end) if day is None else (Comparison.LESS, day[1])
+    return all_of([Dated(field, Comparison.AT_LEAST, begin), Dated(field, *until)])
 
 
-def _moment(value: RawValue) -> int:
-    try:
-        read = datetime.fromisoformat(value.text)
-        moment = read if read.tzinfo else read.replace(tzinfo=UTC)
-        at = (moment - _EPOCH) // timedelta(milliseconds=1)
-        if at < 0 or moment.astimezone(UTC).year > 9998:
-            raise ValueError
-    except (ValueError, OverflowError):
-        advice = "write a date or time such as 2026-01-31 or 2026-01-31T08:00:00Z"
-        raise FilterError(value.position, f"{value.text!r} is no instant", advice) from None
-    return at
+def _instant(field: MomentField, value: RawValue, now: int | None) -> int:
+    if now is None and is_relative(value.text):
+        raise FilterError(value.position, f"{value.text!r} depends on the day", "write it with its date")
+    at = read_instant(value.text, now or 0)
+    if at is not None:
+        return at
+    if field is MomentField.DIED and read_duration(value.text) is not None:
+        advice = f"write age:>{value.text} for longer ago, or age:<{value.text} for since then"
+        raise FilterError(value.position, f"{value.text!r} is a duration", advice)
+    advice = "write 2026-01-31, 2026-01-31T08:00Z, 03:00, today or yesterday, in UTC"
+    raise FilterError(value.position, f"{value.text!r} is no instant", advice)
 
 
 def _payload(raw: RawTerm, name: str) -> Term:
@@ -138,18 +175,54 @@ def _payload(raw: RawTerm, name: str) -> Term:
     if len(path) > _DEPTH or not all(_SEGMENT.fullmatch(segment) for segment in path):
         advice = f"write {PAYLOAD}.order_id or {PAYLOAD}.items.0.sku, at most {_DEPTH} deep"
         raise FilterError(raw.position, f"{name!r} is no path", advice)
+    if (ends := _range(raw)) is not None and is_number(ends[0].text) and is_number(ends[1].text):
+        return _between(raw, ends, _payload, name)
     comparison = _comparison(raw)
     for value in raw.values:
         if comparison is not Comparison.EQUAL and not is_number(value.text):
             problem = f"{value.text!r} is no number to compare with"
             raise FilterError(value.position, problem, f"write {name}:{comparison}100, or no sign")
+        if not is_number(value.text):
+            _check_part(value, "values of a payload are equal or not; to find a part, search for text")
     values = tuple(PayloadValue(value.text, value.quoted and not raw.sign) for value in raw.values)
-    return InPayload(path, comparison, values, raw.negated)
+    return InPayload(path, comparison, values)
 
 
 def _bare_payload(raw: RawTerm, _: str) -> Term:
     advice = f'write {PAYLOAD}.order_id:7, or search the whole of it for "text"'
     raise FilterError(raw.position, f"{PAYLOAD} needs a path", advice)
+
+
+def _range(raw: RawTerm) -> tuple[RawValue, RawValue] | None:
+    """The two ends of `a..b`; None where there is one value, or several."""
+    value = raw.values[0]
+    found = None if value.quoted or raw.sign or len(raw.values) > 1 else _RANGE.fullmatch(value.text)
+    if found is None:
+        return None
+    first, last = (RawValue(found[end], value.position + found.start(end)) for end in (1, 2))
+    return first, last
+
+
+def _between(
+    raw: RawTerm, ends: tuple[RawValue, RawValue], read: Callable[[RawTerm, str], Term], name: str
+) -> Term:
+    """Both ends included."""
+    first = read(replace(raw, sign=Comparison.AT_LEAST.value, values=ends[:1]), name)
+    last = read(replace(raw, sign=Comparison.AT_MOST.value, values=ends[1:]), name)
+    if _size(first) > _size(last):
+        raise FilterError(ends[0].position, "the range ends before it begins", "write the smaller one first")
+    return all_of([first, last])
+
+
+def _size(term: Term) -> float:
+    match term:
+        case Counted():
+            return term.values[0]
+        case Aged():
+            return term.duration_s
+        case InPayload():
+            return float(term.values[0].text)
+    return 0
 
 
 def _comparison(raw: RawTerm) -> Comparison:
@@ -172,10 +245,28 @@ def _refuse_sign(raw: RawTerm) -> None:
         raise FilterError(raw.values[0].position, f"{raw.name} cannot be compared by {raw.sign}", advice)
 
 
+def _spelled(value: RawValue, read: Callable[[str], str | Pattern]) -> str | Pattern:
+    try:
+        return read(value.text)
+    except Misspelled as wrong:
+        raise FilterError(value.position, wrong.problem, wrong.advice) from None
+
+
+def _check_part(value: RawValue, advice: str) -> None:
+    """A bare value that is compared as a whole, or looked for as a part: no operators, no wildcards."""
+    if value.quoted:
+        return
+    try:
+        check_bare(value.text)
+    except Misspelled as wrong:
+        raise FilterError(value.position, wrong.problem, wrong.advice) from None
+    if "*" in value.text or value.text.startswith("%") or value.text.endswith("%"):
+        raise FilterError(value.position, f"{value.text!r} has a wildcard", f"{advice}, or quote it")
+
+
 _READERS: dict[str, Callable[[RawTerm, str], Term]] = {
     **dict.fromkeys(NameField, _named),
     **dict.fromkeys(NumberField, _counted),
-    **dict.fromkeys(MomentField, _dated),
     REASON: _reasoned,
     AGE: _aged,
     PAYLOAD: _bare_payload,

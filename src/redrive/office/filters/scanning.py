@@ -1,26 +1,41 @@
-"""From text to raw terms: where a field's name ends, what is quoted, which sign stands before a value.
+"""From text to tokens: terms as they are written, operators and parentheses, each with its place.
 
-Linear, without backtracking: one step forward a character (S11). It knows no field; that is `parsing`.
+Reads from left to right, once; it looks ahead only to name the right spelling of what it refuses. It knows no
+field; that is `parsing`. What other languages write is `mistakes`.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import Enum
 
-from redrive.core.errors import RedriveError
+from redrive.office.filters import mistakes
+from redrive.office.filters.problems import FilterError
 
 LENGTH = 2_000
 _UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _SIGNS = (">=", "<=", ">", "<")
+_WORD_ENDS = ':"()=<>!&|,' + mistakes.CURLY + mistakes.ODD_SIGNS
+_VALUE_ENDS = ',"()' + mistakes.CURLY
 
 
-class FilterError(RedriveError):
-    """A filter that cannot be read: where (counted from 0), what is wrong, what to do."""
+class Mark(Enum):
+    """What joins and groups terms."""
 
-    def __init__(self, position: int, problem: str, advice: str) -> None:
-        self.position, self.problem, self.advice = position, problem, advice
-        super().__init__(f"filter, character {position + 1}: {problem}: {advice}")
+    AND = "AND"
+    OR = "OR"
+    NOT = "NOT"
+    OPEN = "("
+    CLOSE = ")"
+
+
+@dataclass(frozen=True, slots=True)
+class RawMark:
+    """A mark and its place."""
+
+    mark: Mark
+    position: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +55,18 @@ class RawTerm:
     name: str | None
     sign: str
     values: tuple[RawValue, ...]
-    negated: bool = False
 
 
-def scan(text: str) -> list[RawTerm]:
-    """The terms of a filter's text, in order."""
+Token = RawMark | RawTerm
+
+
+def scan(text: str) -> list[Token]:
+    """The tokens of a filter's text, in order."""
     if len(text) > LENGTH:
         raise FilterError(LENGTH, f"longer than {LENGTH} characters", "make it shorter")
     if found := _UNSTORABLE.search(text):
         raise FilterError(found.start(), "a control character", "leave it out")
-    return list(_Scanner(text).terms())
+    return _Scanner(text).tokens()
 
 
 class _Scanner:
@@ -59,52 +76,61 @@ class _Scanner:
         self._text = text
         self._at = 0
 
-    def terms(self) -> list[RawTerm]:
-        found = []
+    def tokens(self) -> list[Token]:
+        found: list[Token] = []
         while self._skip_space():
-            found.append(self._term())
+            found.append(self._token())
         return found
 
     def _skip_space(self) -> bool:
-        while self._at < len(self._text) and self._text[self._at].isspace():
+        while self._peek().isspace():
             self._at += 1
         return self._at < len(self._text)
 
-    def _term(self) -> RawTerm:
+    def _token(self) -> Token:
         begin = self._at
-        negated = self._take("-")
+        if self._take("("):
+            return RawMark(Mark.OPEN, begin)
+        if self._take(")"):
+            return RawMark(Mark.CLOSE, begin)
+        if self._take("-"):
+            mistakes.check_minus(self._text, self._at)
+            return RawMark(Mark.NOT, begin)
         if self._peek() == '"':
-            value = self._quoted()
-            self._end_of_term()
-            return RawTerm(begin, None, "", (value,), negated)
-        word = self._until(':"')
+            return self._text_term(begin, self._quoted())
+        mistakes.check_start(self._text, begin)
+        word = self._until(_WORD_ENDS)
         if word.text and self._take(":"):
-            return RawTerm(begin, word.text, self._sign(), self._values(), negated)
-        if not word.text or self._peek() in (":", '"'):
-            problem = "a lone -" if self._at >= len(self._text) or self._peek().isspace() else "a stray sign"
-            raise FilterError(self._at, problem, 'write field:value, or put text to search for in "quotes"')
-        return RawTerm(begin, None, "", (word,), negated)
+            return self._field(begin, word.text)
+        if word.text in ("AND", "OR", "NOT"):
+            return RawMark(Mark(word.text), begin)
+        mistakes.check_word(self._text, begin, self._at)
+        return self._text_term(begin, word)
 
-    def _values(self) -> tuple[RawValue, ...]:
+    def _field(self, begin: int, name: str) -> RawTerm:
+        sign = self._sign()
+        mistakes.check_value(self._text, self._at, name, sign)
         values = [self._value()]
         while self._take(","):
+            mistakes.check_list(self._text, self._at)
             values.append(self._value())
         self._end_of_term()
-        return tuple(values)
+        return RawTerm(begin, name, sign, tuple(values))
+
+    def _text_term(self, begin: int, value: RawValue) -> RawTerm:
+        self._end_of_term()
+        return RawTerm(begin, None, "", (value,))
 
     def _value(self) -> RawValue:
         if self._peek() == '"':
             return self._quoted()
-        value = self._until(',"')
+        value = self._until(_VALUE_ENDS)
         if not value.text:
             raise FilterError(value.position, "a value is missing", 'write one, or "" for none')
         return value
 
     def _sign(self) -> str:
-        for sign in _SIGNS:
-            if self._take(sign):
-                return sign
-        return ""
+        return next((sign for sign in _SIGNS if self._take(sign)), "")
 
     def _quoted(self) -> RawValue:
         begin = self._at
@@ -122,10 +148,9 @@ class _Scanner:
         return RawValue("".join(text), begin, quoted=True)
 
     def _end_of_term(self) -> None:
-        if (character := self._peek()) and not character.isspace():
-            raise FilterError(
-                self._at, f"{character!r} after the end of a value", "put a space between terms"
-            )
+        if (character := self._peek()) and not character.isspace() and character != ")":
+            advice = mistakes.after_value(character)
+            raise FilterError(self._at, f"{character!r} after the end of a value", advice)
 
     def _until(self, ends: str) -> RawValue:
         begin = self._at

@@ -1,18 +1,24 @@
 """A filter as it is understood: a tuple of terms that must all hold, each frozen and already checked.
 
+A term is a leaf, or a group of terms of which any or all must hold. Each may be turned around by `negated`.
 `str` of a filter is its canonical text, and parsing that gives an equal filter. Nothing here knows SQL.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from redrive.office.filters.names import AGE, PAYLOAD, REASON
+from redrive.office.filters.names import MomentField as MomentField
+from redrive.office.filters.names import NameField as NameField
+from redrive.office.filters.names import NumberField as NumberField
+from redrive.office.filters.values import Pattern, is_text_word, plain, plain_name, quote
 from redrive.office.wire import instant
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
-_PLAIN_VALUE = re.compile(r"[\w.@/+:-]+")
 _PLAIN_TEXT = re.compile(r"[\w.@/+][\w.@/+-]*")
 
 
@@ -26,47 +32,19 @@ class Comparison(StrEnum):
     AT_MOST = "<="
 
 
-class NameField(StrEnum):
-    """Fields that are compared letter by letter."""
-
-    ID = "id"
-    QUEUE = "queue"
-    TENANT = "tenant"
-    CODE = "code"
-    KIND = "kind"
-    FINGERPRINT = "fingerprint"
-
-
-class NumberField(StrEnum):
-    """Fields that count."""
-
-    ATTEMPTS = "attempts"
-    REDRIVEN = "redriven"
-
-
-class MomentField(StrEnum):
-    """Fields that are instants."""
-
-    DIED = "died"
-    ENQUEUED = "enqueued"
-
-
-REASON = "reason"
-AGE = "age"
-PAYLOAD = "payload"
-FIELDS: tuple[str, ...] = (*NameField, REASON, *NumberField, AGE, *MomentField, f"{PAYLOAD}.<path>")
-
-
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The field is one of these values; an empty value is a letter that has none."""
+    """The field is one of these values, or fits a pattern; an empty value is a letter that has none."""
 
     field: NameField
-    values: tuple[str, ...]
+    values: tuple[str | Pattern, ...]
     negated: bool = False
 
     def __str__(self) -> str:
-        return _field(self.negated, self.field, ",".join(map(_value, self.values)))
+        values = (
+            one.text if isinstance(one, Pattern) else plain_name(self.field, one) for one in self.values
+        )
+        return _field(self.negated, self.field, ",".join(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +55,7 @@ class Reasoned:
     negated: bool = False
 
     def __str__(self) -> str:
-        return _field(self.negated, REASON, ",".join(map(_value, self.values)))
+        return _field(self.negated, REASON, ",".join(map(plain, self.values)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +80,7 @@ class Aged:
     negated: bool = False
 
     def __str__(self) -> str:
-        name, size = next(unit for unit in _UNITS if self.duration_s % unit[1] == 0)
-        return _field(self.negated, AGE, f"{self.comparison}{self.duration_s // size}{name}")
+        return _field(self.negated, AGE, f"{self.comparison}{_duration(self.duration_s)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +104,7 @@ class PayloadValue:
     quoted: bool = False
 
     def __str__(self) -> str:
-        return _quote(self.text) if self.quoted else self.text
+        return quote(self.text) if self.quoted else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +129,41 @@ class Text:
     negated: bool = False
 
     def __str__(self) -> str:
-        shown = self.text if _PLAIN_TEXT.fullmatch(self.text) else _quote(self.text)
-        return f"-{shown}" if self.negated else shown
+        bare = _PLAIN_TEXT.fullmatch(self.text) and is_text_word(self.text)
+        return f"{_minus(self.negated)}{self.text if bare else quote(self.text)}"
+
+    @property
+    def in_quotes(self) -> str:
+        return f"{_minus(self.negated)}{quote(self.text)}"
 
 
-Term = Named | Reasoned | Counted | Aged | Dated | InPayload | Text
+Leaf = Named | Reasoned | Counted | Aged | Dated | InPayload | Text
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """At least one of these holds. Text stands in quotes here, as `parsing` demands of it beside OR."""
+
+    terms: tuple[Term, ...]
+    negated: bool = False
+
+    def __str__(self) -> str:
+        shown = (one.in_quotes if isinstance(one, Text) else str(one) for one in self.terms)
+        return f"{_minus(self.negated)}({' OR '.join(shown)})"
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """All of these hold."""
+
+    terms: tuple[Term, ...]
+    negated: bool = False
+
+    def __str__(self) -> str:
+        return f"{_minus(self.negated)}({' '.join(map(str, self.terms))})"
+
+
+Term = Leaf | AnyOf | AllOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,19 +180,57 @@ class Filter:
     def __str__(self) -> str:
         return " ".join(map(str, self.terms))
 
+    @property
+    def leaves(self) -> Iterator[Leaf]:
+        """The terms without their groups."""
+        return _leaves(self.terms)
+
+
+def opposite(term: Term) -> Term:
+    """The term turned around."""
+    return replace(term, negated=not term.negated)
+
+
+def all_of(terms: Iterable[Term]) -> Term:
+    """All of them as one term; a group of all among them is not kept as a group."""
+    flat = tuple(one for term in terms for one in unpacked(term, AllOf))
+    return flat[0] if len(flat) == 1 else AllOf(flat)
+
+
+def any_of(terms: Iterable[Term]) -> Term:
+    """Any of them as one term, likewise."""
+    flat = tuple(one for term in terms for one in unpacked(term, AnyOf))
+    return flat[0] if len(flat) == 1 else AnyOf(flat)
+
+
+def unpacked(term: Term, kind: type[AnyOf] | type[AllOf]) -> tuple[Term, ...]:
+    """The terms of a group of this kind; any other term alone."""
+    return term.terms if isinstance(term, kind) and not term.negated else (term,)
+
+
+def _leaves(terms: Iterable[Term]) -> Iterator[Leaf]:
+    for term in terms:
+        if isinstance(term, AnyOf | AllOf):
+            yield from _leaves(term.terms)
+        else:
+            yield term
+
 
 def _field(negated: bool, name: str, value: str) -> str:
-    return f"{'-' if negated else ''}{name}:{value}"
+    return f"{_minus(negated)}{name}:{value}"
+
+
+def _minus(negated: bool) -> str:
+    return "-" if negated else ""
 
 
 def _sign(comparison: Comparison) -> str:
     return "" if comparison is Comparison.EQUAL else comparison.value
 
 
-def _value(text: str) -> str:
-    return text if _PLAIN_VALUE.fullmatch(text) else _quote(text)
-
-
-def _quote(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+def _duration(seconds: int) -> str:
+    parts = []
+    for name, size in _UNITS:
+        count, seconds = divmod(seconds, size)
+        parts += [f"{count}{name}"] if count else []
+    return "".join(parts) or "0s"

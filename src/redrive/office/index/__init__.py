@@ -76,10 +76,14 @@ class Index:
         limit: int = 50,
         order: Order = Order.OLDEST,
         budget_s: float = BUDGET_S,
+        as_of: int | None = None,
     ) -> FoundPage:
-        """A page of letters; on payload or text what `budget_s` finds, and how far it looked."""
+        """A page of letters; on payload or text what `budget_s` finds, and how far it looked.
+
+        `as_of`: the instant that ages are counted from, so that a long search means the same to its end.
+        """
         cursor = Cursor.start(order) if after is None else Cursor.parse(after, order)
-        condition = self.compile(asked, scope)
+        condition = compile_filter(asked, now=self.now() if as_of is None else as_of, scope=scope)
         return await self.read(lambda db: finding.find(db, condition, cursor, limit, budget_s))
 
     async def count(self, asked: Filter, *, scope: str | None = None) -> int:

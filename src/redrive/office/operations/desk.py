@@ -251,7 +251,8 @@ class Operations:
         return replace(order, selection=replace(order.selection, scope=self._scope))
 
     def _checked(self, order: Order, body: bytes | None) -> Order:
-        parse(order.selection.filter)
+        text = str(parse(order.selection.filter, self._store.now()))
+        order = replace(order, selection=replace(order.selection, filter=text))
         check_file(order)
         if order.uses_file and not self._files:
             raise OperationError(f"{order.kind} names a file: use the command line on its machine")

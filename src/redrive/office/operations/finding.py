@@ -64,7 +64,9 @@ class Chooser:
         self, selection: Selection, as_of: int, cursor: str | None, taken: int, *, expired: bool
     ) -> Chosen:
         """The page after a cursor, when `taken` letters were taken before it."""
-        chosen = await (self._named(selection, cursor) if selection.ids else self._found(selection, cursor))
+        chosen = await (
+            self._named(selection, cursor) if selection.ids else self._found(selection, as_of, cursor)
+        )
         alive = [one for one in chosen.taken if one.died_at <= as_of + _CLOCKS_MS]
         kept = [one for one in alive if expired or not self._has_expired(one, as_of)]
         room = len(kept) if selection.limit is None else selection.limit - taken
@@ -78,11 +80,11 @@ class Chooser:
             chosen.missing,
         )
 
-    async def _found(self, selection: Selection, cursor: str | None) -> Chosen:
+    async def _found(self, selection: Selection, as_of: int, cursor: str | None) -> Chosen:
         if cursor is None:
             await self._catch_up()
         page = await self._index.find(
-            parse(selection.filter), scope=selection.scope, after=cursor, limit=CHUNK
+            parse(selection.filter, as_of), scope=selection.scope, after=cursor, limit=CHUNK, as_of=as_of
         )
         return Chosen(page.letters, page.cursor)
 

@@ -91,7 +91,7 @@ class Office:
 
     def filter(self, call: Call, text: str) -> Filter:
         """What the text means for this caller: without the permission to reveal, nothing that is masked."""
-        asked = parse(text)
+        asked = parse(text, self.store.now())
         return asked if call.credential.may(Permission.REVEAL) else masked_filter(asked, self.mask)
 
     async def may_reveal(self, call: Call, ids: Iterable[str]) -> None:

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from redrive.core.redaction import MASKED, redact
 from redrive.mail.gateway import QUEUE as MAIL_QUEUE
 from redrive.office import operations as office_operations
+from redrive.office.filters import FilterError
 from redrive.office.filters.guessing import MaskedValue
 from redrive.office.operations import Kind, NoOperation, OperationError, Order, Selection, Snapshot
 from redrive.office.operations.documents import operation_document
@@ -154,7 +155,7 @@ class Operations:
         document = operation_document(seen)
         try:
             asked_for = self._office.filter(call, document["filter"])
-        except MaskedValue:
+        except (MaskedValue, FilterError):
             return document | {"filter": MASKED}
         return document | {"filter": redact(document["filter"])} if asked_for.masked else document
 
