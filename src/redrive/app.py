@@ -295,8 +295,8 @@ class Redrive:
         """The open store; a new event loop gets a store of its own."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
+            self._abandon()
             self._loop, self._opening = loop, asyncio.Lock()
-            self._store = self._submitter = self._index = None
         if self._store is None or self._submitter is None:
             async with self._opening:
                 if self._store is None or self._submitter is None:
@@ -304,6 +304,13 @@ class Redrive:
                     await store.open()
                     self._store, self._submitter = store, Submitter(store, self.telemetry.emit)
         return self._store, self._submitter
+
+    def _abandon(self) -> None:
+        """Let go of the store of another event loop; a loop that goes on keeps it for what it asked."""
+        store, loop = self._store, self._loop
+        self._store = self._submitter = self._index = None
+        if store is not None and loop is not None and loop.is_closed():
+            store.abandon()
 
 
 def _check_submission(given: object, index: int) -> None:

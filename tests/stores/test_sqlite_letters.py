@@ -14,7 +14,7 @@ from redrive.core.failure import Kind
 from redrive.core.letters import DeadLetter, LetterKey
 from redrive.core.lifecycle import Move
 from redrive.core.ports import OwnIndex
-from redrive.core.verdict import Bury, Reason, Settlement
+from redrive.core.verdict import Bury, Reason, RetryAt, Settlement
 from redrive.office.wire import letter_document
 from redrive.stores.sqlite import SqliteStore
 from redrive.stores.statements import load_migrations
@@ -161,3 +161,37 @@ async def test_dead_letters_of_an_older_file_are_in_the_index_after_its_migratio
     assert twice[3:11] == ("exhausted", "temporary", "ETIME", "timed out", "f2", 2, 1, 1)
     assert twice == expected((await makers.letters(store))[1])
     await store.close()
+
+
+async def test_a_traceback_goes_with_the_last_failure_that_has_it(store: SqliteStore) -> None:
+    """Also when a message failed in the same way several times."""
+    ids = await makers.submit(store, 2)
+    for _ in range(3):
+        for delivery in await makers.take(store):
+            failed = makers.failure(delivery, traceback="Traceback: always this one")
+            await store.settle([Settlement(delivery, RetryAt(makers.soon(store), failed))])
+    for delivery in await makers.take(store):
+        failed = makers.failure(delivery, traceback="Traceback: always this one")
+        await store.settle([Settlement(delivery, Bury(Reason.EXHAUSTED, failed))])
+    uses = "select uses from tracebacks"
+    assert rows(store.index, uses) == [(8,)]
+    await store.remove("orders", [LetterKey(ids[0])], Move.ARCHIVE, actor="ops")
+    assert rows(store.index, uses) == [(4,)]
+    await store.remove("orders", [LetterKey(ids[1])], Move.ARCHIVE, actor="ops")
+    assert rows(store.index, uses) == []
+
+
+def test_tracebacks_that_were_left_behind_go_with_the_migration(tmp_path: Path) -> None:
+    connection = apsw.Connection(str(tmp_path / "redrive.db"))
+    migrations = load_migrations("sqlite")
+    for script in migrations[:4]:
+        connection.execute(script)
+    connection.execute(
+        "insert into tracebacks (traceback, hash, text, uses)"
+        " values (1, x'01', 'gone', 3), (2, x'02', 'kept', 9);"
+        "insert into failures (seq, number, at, attempt, kind, reason, fingerprint, traceback)"
+        " values (7, 1, 0, 1, 'temporary', 'refused', 'f', 2), (7, 2, 0, 2, 'temporary', 'refused', 'f', 2)"
+    )
+    connection.execute(migrations[4])
+    assert connection.execute("select text, uses from tracebacks").fetchall() == [("kept", 2)]
+    connection.close()

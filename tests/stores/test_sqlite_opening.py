@@ -149,3 +149,19 @@ async def test_a_backup_is_a_store_and_never_overwrites(tmp_path: Path) -> None:
     assert [delivery.message.id for delivery in await makers.take(copy, 500)] == ids
     await copy.close()
     assert steps[-1][0] == steps[-1][1] > 0
+
+
+async def test_a_process_that_runs_while_the_file_is_migrated_writes_nothing_more(tmp_path: Path) -> None:
+    """It would not write what a newer schema wants to find; reading goes on."""
+    store = SqliteStore(tmp_path / "redrive.db")
+    await store.open()
+    await makers.submit(store)
+    newer = apsw.Connection(str(store.path))
+    newer.pragma("user_version", len(load_migrations("sqlite")) + 1)
+    newer.close()
+    with pytest.raises(StoreError, match="restart this process"):
+        await makers.submit(store)
+    with pytest.raises(StoreError, match="restart this process"):
+        await makers.take(store)
+    assert (await makers.counts(store)).pending == 1
+    await store.close()

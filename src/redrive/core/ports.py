@@ -363,6 +363,10 @@ class Store(Outbox, Source, Upkeep, Ledger, Moves, Lanes, Records, Journal, Prot
         """Let go of everything; calls under way end first."""
         ...
 
+    def abandon(self) -> None:
+        """Let go of everything at once: the event loop it was used from is closed, nothing is under way."""
+        ...
+
     def twin(self) -> Store:
         """Another, unopened store on the same data, for another thread's event loop (P14)."""
         ...

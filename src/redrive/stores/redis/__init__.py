@@ -76,6 +76,9 @@ class RedisStore(
     async def close(self) -> None:
         await self._client.close()
 
+    def abandon(self) -> None:
+        self._client.abandon()
+
     def twin(self) -> Store:
         client = self._client
         twin = RedisStore(

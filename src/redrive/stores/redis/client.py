@@ -88,6 +88,11 @@ class Client:
         await self.nodes.close()
         self._opened = False
 
+    def abandon(self) -> None:
+        """Let go of the connections, whose event loop is closed; sockets close as they are collected."""
+        self.nodes.forget()
+        self._opened = False
+
     @contextmanager
     def whole_call(self) -> Iterator[None]:
         """Around a call of several commands: once begun, all of them are let through by `close`."""

@@ -62,10 +62,14 @@ class Nodes:
             self.clustered = greeting.get(b"mode") == b"cluster"
 
     async def close(self) -> None:
+        for node in self.forget():
+            await node.close()
+
+    def forget(self) -> list[Node]:
+        """Know no node any more; those that were known, for whoever closes them."""
         known, self._known = list(self._known.values()), {}
         self._first, self._slots = None, [None] * _SLOTS
-        for node in known:
-            await node.close()
+        return known
 
     async def find(self, key: str | None) -> Node:
         """The node that serves a key; without a key, any."""

@@ -67,6 +67,12 @@ class SqliteStore:
             with translated(self.path):
                 await opened.close()
 
+    def abandon(self) -> None:
+        if self._opened is not None:
+            opened, self._opened = self._opened, None
+            with translated(self.path):
+                opened.abandon()
+
     def twin(self) -> SqliteStore:
         twin = SqliteStore(self.path, finished=self._finished)
         twin.skew_ms = self.skew_ms

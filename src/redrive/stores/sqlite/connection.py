@@ -6,6 +6,8 @@ Known weakness: a file on a network file system is not recognised; SQLite's lock
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +23,7 @@ READER_CACHE_KIB = 2_048
 READER_PATIENCE_MS = 5_000
 WRITER_PATIENCE_MS = 50
 _STATEMENTS_CACHED = 200
+_DESCRIPTORS = 8
 
 
 def open_writer(path: Path) -> apsw.Connection:
@@ -35,6 +38,16 @@ def open_reader(path: Path) -> apsw.Connection:
     connection = _connect(path, READER_PATIENCE_MS, READER_CACHE_KIB)
     connection.execute("pragma query_only = on")
     return connection
+
+
+def check_schema(connection: apsw.Connection, path: Path) -> None:
+    """StoreError when a newer Redrive has migrated the file under this process; asked in each transaction."""
+    found, known = connection.pragma("user_version"), len(load_migrations(DIALECT))
+    if found != known:
+        raise StoreError(
+            f"{path} has schema {found} now, this process works with {known}: another version of Redrive "
+            "has opened it, restart this process with that version"
+        )
 
 
 def prepare(path: Path) -> None:
@@ -100,6 +113,8 @@ def translate(error: apsw.Error, path: Path) -> StoreError:
             )
         case apsw.BusyError() | apsw.LockedError():
             return StoreUnavailable(f"{path} is held by another program: close it, or try again")
+        case apsw.CantOpenError() | apsw.IOError() if (problem := descriptors_gone()) is not None:
+            return StoreUnavailable(f"{path} cannot be opened: {problem}")
         case apsw.NotADBError():
             return StoreError(f"{path} is not a Redrive database but some other file: choose another path")
         case apsw.CorruptError():
@@ -119,6 +134,21 @@ def translate(error: apsw.Error, path: Path) -> StoreError:
                 f"{path}: the disk answers with an error ({error}): check the disk, then try again"
             )
     return StoreError(f"{path}: SQLite says {error}")
+
+
+def descriptors_gone() -> str | None:
+    """What to say when hardly any file can be opened any more; SQLite does not say so."""
+    opened: list[int] = []
+    try:
+        while len(opened) < _DESCRIPTORS:
+            opened.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            return f"{error.strerror}: close some, or raise the limit (`ulimit -n`), then try again"
+    finally:
+        for each in opened:
+            os.close(each)
+    return None
 
 
 def _connect(path: Path, patience_ms: int, cache_kib: int) -> apsw.Connection:

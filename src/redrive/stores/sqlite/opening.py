@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 
 from redrive.core.errors import StoreError, StoreUnavailable
-from redrive.stores.sqlite.connection import open_reader, open_writer, prepare
+from redrive.stores.sqlite.connection import descriptors_gone, open_reader, open_writer, prepare
 from redrive.stores.sqlite.turn_lock import TurnLock
 from redrive.stores.sqlite.writer import PATIENCE_S
 
@@ -41,6 +41,8 @@ def open_file(path: Path) -> Opened:
     try:
         lock = TurnLock(path)
     except OSError as error:
+        if (problem := descriptors_gone()) is not None:
+            raise StoreUnavailable(f"{path} cannot be opened: {problem}") from error
         raise StoreError(
             f"{path}: a file beside it cannot be made ({error.strerror}): check the folder"
         ) from error

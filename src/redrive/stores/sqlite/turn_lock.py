@@ -48,6 +48,11 @@ class TurnLock:
         finally:
             fcntl.flock(self._gate, fcntl.LOCK_UN)
 
+    def __del__(self) -> None:
+        # Of a store that nobody closed: its event loop ended first.
+        if not getattr(self, "closed", True):
+            self.close()
+
     def release(self) -> None:
         fcntl.flock(self._turn, fcntl.LOCK_UN)
 

@@ -28,6 +28,12 @@ class Workings:
         """Open the file; in a thread, because another process may be migrating it."""
         return cls(await asyncio.to_thread(open_file, path), path, clock)
 
+    def abandon(self) -> None:
+        """Let go of everything from outside the event loop, which is closed."""
+        self.writer.abandon()
+        self._checkpointer.stop()
+        self._opened.close()
+
     async def close(self) -> None:
         """Finish what was asked for, then let go of everything."""
         await self.writer.close()

@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 import apsw
 
 from redrive.core.errors import StoreError, StoreFull, StoreUnavailable
-from redrive.stores.sqlite.connection import describe, translated
+from redrive.stores.sqlite.connection import check_schema, describe, translated
 from redrive.stores.sqlite.offer import Offer
 from redrive.stores.sqlite.room import Room
 from redrive.stores.sqlite.turn_lock import TurnLock
@@ -217,6 +217,7 @@ class Writer:
                 raise
             return False
         self._busy_until = None
+        check_schema(self._connection, self._path)
         return True
 
     def _run_group(self, group: list[_Job], due: set[str]) -> None:

@@ -10,8 +10,9 @@ on conflict (hash) do update set uses = uses + 1
 returning traceback
 
 -- name: let_go_tracebacks
-update tracebacks set uses = uses - 1
-where traceback in (select traceback from failures where seq = ? and traceback is not null)
+update tracebacks
+set uses = uses - (select count(*) from failures f where f.seq = ?1 and f.traceback = tracebacks.traceback)
+where traceback in (select traceback from failures where seq = ?1 and traceback is not null)
 
 -- name: remove_unused_tracebacks
 delete from tracebacks where uses <= 0 and traceback in (select traceback from failures where seq = ?)
