@@ -18,6 +18,16 @@ from redrive.office.wire import letter_document
 from tests.office.deaths import MINUTE_MS, bury, letter
 
 ANA = Actor("ana@host", "test")
+OURS = {
+    "id": "jobId",
+    "tenant": "companyId",
+    "code": "lastFailureCode",
+    "failure": "lastFailureReason",
+    "attempts": "failedAttempts",
+    "died": "movedToDLQAt",
+    "enqueued": "enqueuedAt",
+    "payload": "originalData",
+}
 on_sqlite = pytest.mark.parametrize("bench", ["sqlite"], indirect=True)
 
 
@@ -58,6 +68,8 @@ async def test_a_row_says_what_the_letter_says_on_the_wire(sql: Sql, store: Stor
     for row, written in zip(answer.rows, letters, strict=True):
         told = dict(zip(answer.columns, row, strict=True))
         document = letter_document(written)
+        for ours, wire in OURS.items():
+            assert told.pop(ours) == told[wire]
         assert json.loads(str(told.pop("originalData"))) == document["originalData"]
         assert told.pop("kind") == (written.failures[-1].kind if written.failures else None)
         assert told.pop("redriven") == len(written.redrives)
@@ -237,3 +249,19 @@ async def test_every_question_is_in_the_audit_also_a_refused_one(sql: Sql, store
         ("sql", "outcome", False),
     ]
     assert rows[2]["subject"]["text"] == "DROP TABLE dlq"
+
+
+async def test_columns_have_our_names_too(sql: Sql, store: Store) -> None:
+    await bury(store, [letter(store, body=b'{"n": 7}')])
+    for ours, wire in OURS.items():
+        (found,) = (await sql.run(f"SELECT {ours} FROM dlq")).rows  # noqa: S608 - one of ours
+        (on_wire,) = (await sql.run(f"SELECT {wire} FROM dlq")).rows  # noqa: S608 - likewise
+        assert found == on_wire != (None,)
+
+
+async def test_our_names_are_masked_as_those_of_the_wire(sql: Sql, store: Store) -> None:
+    await bury(store, [letter(store, why="to ana@example.com", body=b'{"password": "hunter2"}')])
+    answer = await sql.run(
+        "SELECT failure, payload FROM dlq", mask=lambda text: text.replace("hunter2", "***")
+    )
+    assert "ana" not in str(answer.rows)

@@ -26,7 +26,7 @@ async def show(
     Parameters
     ----------
     message_id
-        The id that `send` or `dlq list` printed.
+        The id that `send` or `dlq list` printed; of a dead letter its beginning, where no other begins so.
     body
         Show the payload too, masked.
     traceback
@@ -35,7 +35,7 @@ async def show(
         Show the payload without masks; the audit keeps who did.
     """
     async with session(flags) as current:
-        account = await _find(current, message_id)
+        account = await current.find(message_id)
         why = await current.messages.why(account)
         (document,) = await current.shown([account_document(account)], reveal=reveal)
         body_shown = document.pop("originalData")

@@ -53,6 +53,7 @@ def no_message(message_id: str) -> CommandError:
 
 def exit_code(error: RedriveError) -> Exit:
     """What an error means to whoever asked."""
+    from redrive.office.beginnings import AmbiguousId
     from redrive.office.groups import GroupError
     from redrive.office.index import CursorError
     from redrive.office.operations import NoOperation
@@ -61,7 +62,14 @@ def exit_code(error: RedriveError) -> Exit:
     match error:
         case CommandError():
             return error.code
-        case ConfigurationError() | InvalidMessage() | CursorError() | GroupError() | SqlError():
+        case (
+            ConfigurationError()
+            | InvalidMessage()
+            | CursorError()
+            | GroupError()
+            | AmbiguousId()
+            | SqlError()
+        ):
             return Exit.USAGE
         case NoOperation():
             return Exit.NOT_FOUND

@@ -19,11 +19,13 @@ from typing import Any
 from cyclopts import Parameter
 
 from redrive.cli.output import Output
-from redrive.cli.problems import CommandError, Exit
+from redrive.cli.problems import CommandError, Exit, no_message
 from redrive.config import Settings, load
+from redrive.core.letters import Account
 from redrive.core.ports import Store
 from redrive.office.access import Access
 from redrive.office.audit import Actor
+from redrive.office.beginnings import whole_id
 from redrive.office.groups import Groups
 from redrive.office.index import Index
 from redrive.office.masking import Mask, record_reveal
@@ -98,6 +100,15 @@ class Session:
     @property
     def sql(self) -> Sql:
         return Sql(self.store, self.index, self.actor)
+
+    async def find(self, given: str) -> Account:
+        """The message of this id, or the dead letter whose id begins so; NOT_FOUND when there is none."""
+        account = await self.messages.find(given)
+        if account is None and (whole := await whole_id(self.index, given)) is not None:
+            account = await self.messages.find(whole)
+        if account is None:
+            raise no_message(given)
+        return account
 
     async def known_queue(self, given: str) -> str:
         """The queue of this name, or of this dead-letter queue's name; NOT_FOUND when there is none."""

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from redrive.cli.dlq.choice import NO_CHOICE, Choice, letter_pages, selection
+from redrive.cli.dlq.choice import NO_CHOICE, Choice, emptiness, letter_pages, note_emptiness, selection
 from redrive.cli.dlq.run import Going, order
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
@@ -67,6 +67,7 @@ async def _to_output(current: Session, chosen: Selection, form: Format, *, revea
         Export(form, None if reveal else current.mask),
     )
     current.output.note(f"{written:,} exported")
+    note_emptiness(current, await emptiness(current, chosen.filter, written))
     return Exit.OK
 
 

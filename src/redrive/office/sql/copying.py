@@ -24,6 +24,8 @@ _TIMES = frozenset(("lastFailureTimestamp", "enqueuedAt", "movedToDLQAt"))
 _PAYLOAD = "originalData"
 _FAILURE = "lastFailureReason"
 _FAILURES = 1_000
+# Columns that are made from another: whoever reads the one, reads the other.
+_MADE_FROM = {"payload": _PAYLOAD, "failure": _FAILURE, "died": "movedToDLQAt", "enqueued": "enqueuedAt"}
 
 Mask = Callable[[str], str]
 
@@ -61,6 +63,7 @@ def fill_table(
     db.create_scalar_function("redacted", lru_cache(_FAILURES)(redact), 1)
     db.execute(_SQL["attach"], (address,))
     try:
+        columns = columns | {_MADE_FROM[name] for name in columns if name in _MADE_FROM}
         wanted = {
             "payloads": _PAYLOAD in columns,
             "times": not _TIMES.isdisjoint(columns),

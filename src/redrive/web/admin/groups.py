@@ -144,6 +144,7 @@ class Groups:
             "groups": [group_document(one) for one in found],
             "behind": self._office.index.freshness.behind,
             "notice": unsearched(wanted),
+            "empty": await self._office.empty(call, wanted, len(found)),
         }
         return respond(200, document)
 

@@ -95,11 +95,13 @@ class Letters:
             order=Order(query.order),
         )
         letters = await self._office.shown(call, page.letters, reveal=reveal)
+        elsewhere = page.cursor is not None or query.cursor is not None
         document = {
             "letters": letters,
             **place(page),
             "behind": self._office.index.freshness.behind,
             "notice": unsearched(wanted),
+            "empty": None if elsewhere else await self._office.empty(call, wanted, len(page.letters)),
         }
         return respond(200, document)
 

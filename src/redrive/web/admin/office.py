@@ -19,6 +19,7 @@ from redrive.core.ports import Store
 from redrive.core.settings import OfficeSettings
 from redrive.office.access import Permission
 from redrive.office.audit import Actor
+from redrive.office.emptiness import explain_empty
 from redrive.office.filters import Filter, parse
 from redrive.office.filters.guessing import masked_filter
 from redrive.office.groups import Groups
@@ -93,6 +94,12 @@ class Office:
         """What the text means for this caller: without the permission to reveal, nothing that is masked."""
         asked = parse(text, self.store.now())
         return asked if call.credential.may(Permission.REVEAL) else masked_filter(asked, self.mask)
+
+    async def empty(self, call: Call, asked: Filter, found: int) -> dict[str, Any] | None:
+        """Why a filter finds nothing, of what the caller may see; None where it finds something."""
+        if found or not asked.terms:
+            return None
+        return (await explain_empty(self.index, asked, scope=call.credential.tenant)).document
 
     async def may_reveal(self, call: Call, ids: Iterable[str]) -> None:
         """Refused without the permission; otherwise the audit says who sees these letters."""

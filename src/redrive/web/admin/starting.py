@@ -26,7 +26,10 @@ async def start(
     """
     desk = office.operations(call)
     if dry_run:
-        return respond(200, preview_document(await desk.preview(order)))
+        found = await desk.preview(order)
+        wanted = office.filter(call, order.selection.filter)
+        empty = await office.empty(call, wanted, found.count + found.expired)
+        return respond(200, preview_document(found) | {"empty": empty})
     again = await repeated(office, call, raw)
     if again is not None:
         return again

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from redrive.web.admin.documents.document import Document
+from redrive.web.admin.documents.letters import EmptyDocument
 
 
 class SampleDocument(Document, frozen=True):
@@ -38,6 +39,7 @@ class GroupList(Document, frozen=True):
     groups: list[GroupDocument]
     behind: bool
     notice: str | None
+    empty: EmptyDocument | None
 
 
 class NoteDocument(Document, frozen=True):

@@ -84,10 +84,40 @@ class LookedDocument(Document, frozen=True):
     of: int
 
 
+class TermAloneDocument(Document, frozen=True):
+    """How many letters a term of a filter finds without the others; null where that takes too long."""
+
+    term: str
+    letters: int | None
+
+
+class NearValueDocument(Document, frozen=True):
+    """A value that there is, and how many letters have it."""
+
+    value: str
+    letters: int
+
+
+class NearDocument(Document, frozen=True):
+    """A value that no letter has, and the values most like it, or else (`alike` false) the most frequent."""
+
+    field: str
+    value: str
+    alike: bool
+    values: list[NearValueDocument]
+
+
+class EmptyDocument(Document, frozen=True):
+    """Why a filter finds nothing, of the letters that the caller may see."""
+
+    terms: list[TermAloneDocument]
+    near: list[NearDocument]
+
+
 class LetterPage(Document, frozen=True):
     """A page; `cursor` is null at the end. `behind`: newer deaths may be missing for a moment.
 
-    `notice` is there when less was searched than the filter says.
+    `notice` is there when less was searched than the filter says, `empty` when it finds nothing at all.
     """
 
     letters: list[LetterDocument]
@@ -95,6 +125,7 @@ class LetterPage(Document, frozen=True):
     looked: LookedDocument | None
     behind: bool
     notice: str | None
+    empty: EmptyDocument | None
 
 
 class QueueMessages(Document, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from redrive.web.admin.documents.document import Document
+from redrive.web.admin.documents.letters import EmptyDocument
 
 
 class PartDocument(Document, frozen=True):
@@ -15,7 +16,10 @@ class PartDocument(Document, frozen=True):
 
 
 class PreviewDocument(Document, frozen=True):
-    """What an operation would take, and what it would leave: `expired`, `gone` (not dead), `notFound`."""
+    """What an operation would take, and what it would leave: `expired`, `gone` (not dead), `notFound`.
+
+    `empty` says why a filter finds nothing.
+    """
 
     count: int
     expired: int
@@ -25,6 +29,7 @@ class PreviewDocument(Document, frozen=True):
     samples: list[str]
     budget: int
     over_budget: bool
+    empty: EmptyDocument | None
 
 
 class OperationDocument(Document, frozen=True):
