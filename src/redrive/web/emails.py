@@ -38,7 +38,6 @@ class _Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 _MAIL = msgspec.json.Decoder(SubmittedMail)
 _BATCH = msgspec.json.Decoder(_Batch)
-_MAIL_FIELDS = Mail.__struct_fields__
 
 
 class Emails:
@@ -118,11 +117,10 @@ class Emails:
 
 
 def _request(mail: SubmittedMail, key: IdempotencyKey | None, index: int) -> MailRequest:
-    plain = Mail(**{name: getattr(mail, name) for name in _MAIL_FIELDS})
     ttl = None if mail.ttl is None else timedelta(seconds=mail.ttl)
     if key is None:
-        return MailRequest(plain, ttl=ttl)
-    return MailRequest(plain, key.item(index), key.digest, ttl)
+        return MailRequest(mail, ttl=ttl)
+    return MailRequest(mail, key.item(index), key.digest, ttl)
 
 
 def _decode_batch(documents: Sequence[msgspec.Raw]) -> list[SubmittedMail]:
