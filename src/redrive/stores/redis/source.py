@@ -60,7 +60,6 @@ class RedisSource:
                 self._client.queue_key(queue),
                 to_ms(self._finished.dedupe_s),
                 keep,
-                to_ms(self._finished.remember_s),
                 len(asked.completions),
                 *asked.flat(),
             )

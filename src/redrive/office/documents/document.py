@@ -1,0 +1,43 @@
+"""What all documents have in common: how names, instants and payloads are written."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from datetime import UTC, datetime
+from typing import Any, overload
+
+import msgspec
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """JSON in camelCase."""
+
+
+@overload
+def instant(at: int) -> str: ...
+@overload
+def instant(at: int | None) -> str | None: ...
+def instant(at: int | None) -> str | None:
+    """ISO 8601 with milliseconds and Z."""
+    if at is None:
+        return None
+    moment = datetime.fromtimestamp(at // 1000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{at % 1000:03d}Z"
+
+
+def payload(body: bytes) -> Any:
+    """The body as JSON where it is JSON; otherwise its bytes in base64 under one key."""
+    try:
+        return json.loads(body, parse_constant=_float, parse_float=_float)
+    except (ValueError, RecursionError):
+        return {"base64": base64.b64encode(body).decode("ascii")}
+
+
+def _float(text: str) -> float:
+    """A number that JSON can write again: a body with NaN, or with one that is too large, is not JSON."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not a number of JSON")
+    return number
