@@ -31,13 +31,12 @@ from redrive.engine.submit import Submitter
 from redrive.engine.worker import Worker
 from redrive.sync import SyncRedrive
 from redrive.telemetry.events import Telemetry
-from redrive.wiring import make_gateway, make_index, make_office, make_sinks, make_store, on_duty
+from redrive.wiring import make_gateway, make_index, make_sinks, make_store, on_duty
 
 if TYPE_CHECKING:
     from redrive.mail.desk import Desk
     from redrive.mail.gateway import Gateway
     from redrive.office.index import Index
-    from redrive.office.office import Office
 
 _MAIL_DEADLINE = timedelta(minutes=20)
 
@@ -194,8 +193,8 @@ class Redrive:
     @asynccontextmanager
     async def on_duty(self) -> AsyncIterator[None]:
         """Do the office's duties while inside: operations, retention, automatic re-drive."""
-        await self._ready()
-        async with on_duty(self.office, self.settings, self.telemetry):
+        store, _ = await self._ready()
+        async with on_duty(store, self.index, self.settings, self.policy, self.telemetry):
             yield
 
     @property
@@ -249,11 +248,6 @@ class Redrive:
         if self._index is None:
             self._index = make_index(self.store, self.settings)
         return self._index
-
-    @property
-    def office(self) -> Office:
-        """What people do with messages and dead letters: `app.office.acting(Actor(…)).letters.find(…)`."""
-        return make_office(self.store, self.index, self.policy, self.settings)
 
     def served(self, queues: Collection[str] = ()) -> Sequence[Served]:
         """The handlers, or those of `queues`, with what configuration says of their queues."""

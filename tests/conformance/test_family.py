@@ -226,9 +226,12 @@ async def test_a_family_lives_where_no_finished_record_is_kept(bench: Bench) -> 
     first, second = await drain(store)
     assert (first.parent_body, second.parent_body) == (CONTENT, CONTENT)
     await complete(store, first)
+    bench.advance(DAY_S / 2)
+    await store.cleanup(Cleanup(finished_before_at=0, keep=0))
     assert await store.get(first.message.id) is None
     assert await body_of(store, parent.message.id) == CONTENT
     await complete(store, second)
+    bench.advance(DAY_S)
     await store.cleanup(Cleanup(finished_before_at=0, keep=0))
     assert await store.get(parent.message.id) is None
 

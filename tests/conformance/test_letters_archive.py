@@ -133,6 +133,7 @@ async def test_archived_records_count_among_the_finished_that_are_kept(bench: Be
     bench.advance(1)
     (done,) = await submit(store)
     await complete(store, await take_one(store))
+    bench.advance(DAY_S)
     while await store.cleanup(Cleanup(0, keep=1)):
         pass
     assert [await store.get(one.message.id) for one in found] == [None] * 3

@@ -135,22 +135,20 @@ class WorkerRules(RuleBasedStateMachine):
         assert receipts == [self._model.append(one) for one in made]
 
     @precondition(lambda self: self._entries)
-    @rule(indexes=picks, queue=queues)
-    def repeat_append(self, indexes: list[int], queue: str) -> None:
+    @rule(indexes=picks, queue=queues, change=changes)
+    def repeat_append(self, indexes: list[int], queue: str, change: dict[str, Any]) -> None:
+        """Repeats, and another message under the id of one in whatever state."""
         chosen = [self._entries[index % len(self._entries)] for index in indexes]
         again = [one for one in chosen if one.message.queue == queue]
         receipts = self._run(append(self._store, *again))
         assert receipts == [self._model.append(one) for one in again]
+        self._reuse_ids([one for one in again if one.message.id in self._model.items], change)
 
-    @precondition(lambda self: self._model.items)
-    @rule(index=st.integers(0, 10_000), change=changes)
-    def reuse_id(self, index: int, change: dict[str, Any]) -> None:
-        """Another message under the id of one in whatever state."""
-        first = list(self._model.items.values())[index % len(self._model.items)].entry
-        again = replace(first, message=replace(first.message, **change))
-        receipts = self._run(append(self._store, again))
-        assert receipts == [self._model.append(again)]
-        self.seen["id reused"] += receipts[0].status is Status.CONFLICT
+    def _reuse_ids(self, entries: list[Entry], change: dict[str, Any]) -> None:
+        others = [replace(one, message=replace(one.message, **change)) for one in entries]
+        receipts = self._run(append(self._store, *others))
+        assert receipts == [self._model.append(one) for one in others]
+        self.seen["id reused"] += sum(one.status is Status.CONFLICT for one in receipts)
 
     @rule(queue=queues, limit=st.integers(1, 12))
     def claim(self, queue: str, limit: int) -> None:

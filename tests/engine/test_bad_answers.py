@@ -135,7 +135,7 @@ TEMPORARY: dict[str, tuple[Callable[[], Any], str]] = {
     "an exit": (lambda: sys.exit(3), "SystemExit: 3"),
     "a keyboard interrupt": (_raise(KeyboardInterrupt()), "KeyboardInterrupt"),
     "a generator exit": (_raise(GeneratorExit()), "GeneratorExit"),
-    "a stop": (_raise(StopIteration("end")), "end"),
+    "a stop": (_raise(StopIteration("end")), "StopIteration"),
     "a cancellation": (_raise(asyncio.CancelledError()), "CancelledError"),
     "a group": (_raise(BaseExceptionGroup("several", [KeyboardInterrupt(), ValueError("a")])), "several"),
 }

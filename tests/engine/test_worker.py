@@ -16,6 +16,7 @@ from redrive.core.lifecycle import State
 from redrive.core.ports import Claim
 from redrive.core.verdict import Release, Settlement
 from redrive.office.audit import Actor
+from redrive.office.queues import Queues
 from redrive.telemetry.events import Completed, HandlerOverran, Released, RetryScheduled
 
 from .conftest import MakeApp, working
@@ -213,12 +214,12 @@ async def test_an_unserved_queue_waits_and_says_no_handler(app: Redrive) -> None
     @app.handler("orders")
     async def handle(payload: object) -> None: ...
 
-    office = app.office.acting(Actor("test", "test")).queues
+    office = Queues(app.store, Actor("test", "test"))
     async with working(app) as events:
         await app.submit("invoices", 1)
         await app.submit("orders", 1)
         await events.wait_for(Completed)
-        status = {one.counts.queue: one for one in await office.every()}
+        status = {one.counts.queue: one for one in await office.status()}
     assert status["invoices"].no_handler
     assert status["invoices"].counts.pending == 1
     assert status["orders"].workers == 1
@@ -232,11 +233,11 @@ async def test_a_stopped_worker_is_no_longer_announced(app: Redrive) -> None:
     async with working(app) as events:
         await app.submit("orders", 1)
         await events.wait_for(Completed)
-    assert [one.workers for one in await app.office.acting(Actor("test", "test")).queues.every()] == [0]
+    assert [one.workers for one in await Queues(app.store, Actor("test", "test")).status()] == [0]
 
 
 async def test_a_paused_queue_hands_out_nothing_until_it_is_resumed(app: Redrive) -> None:
-    office = app.office.acting(Actor("ana@host", "test")).queues
+    office = Queues(app.store, Actor("ana@host", "test"))
 
     @app.handler("orders")
     async def handle(payload: object) -> None: ...

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from redrive.mail.smtp.envelope import Envelope
 from redrive.mail.writing.checking import MAX_BYTES
 from redrive.mail.writing.mail import InvalidMail
-from redrive.mail.writing.parse import Prepared, from_email_message
+from redrive.mail.writing.parse import from_email_message
+from redrive.mail.writing.render import Rendered
 from tests.mail.mails import CONTROLS, DATE, body, read
 
 
@@ -32,7 +33,7 @@ def message(**headers: str) -> EmailMessage:
     return made
 
 
-def prepared(given_message: Message[Any, Any]) -> Prepared:
+def prepared(given_message: Message[Any, Any]) -> Rendered:
     return from_email_message(given_message, mail_id="0190", date=DATE)
 
 

@@ -15,7 +15,6 @@ from redrive.office.groups import Group, GroupBy, GroupError, Groups, GroupState
 from redrive.office.index import Index
 from tests.conformance.backends import Bench
 from tests.office.deaths import MINUTE_MS, bury, letter
-from tests.office.desks import make_office
 
 ANA = Actor("ana@host", "test")
 HOUR_MS = 60 * MINUTE_MS
@@ -23,7 +22,7 @@ HOUR_MS = 60 * MINUTE_MS
 
 @pytest.fixture
 def groups(store: Store, index: Index) -> Groups:
-    return make_office(store, index).acting(ANA).groups
+    return Groups(store, index, ANA)
 
 
 async def only(groups: Groups, by: GroupBy = GroupBy.CODE) -> Group:
@@ -166,8 +165,7 @@ async def test_a_tenants_own_people_see_neither_letters_nor_notes_of_others(
     store: Store, index: Index
 ) -> None:
     await bury(store, [letter(store, tenant=tenant) for tenant in ("acme", "umbra")])
-    office = make_office(store, index)
-    everybody, acme = office.acting(ANA).groups, office.acting(ANA, "acme").groups
+    everybody, acme = Groups(store, index, ANA), Groups(store, index, ANA, scope="acme")
     await everybody.note(GroupBy.CODE, "550", "umbra complained")
     await everybody.resolve(GroupBy.CODE, "550")
     group = await only(acme)

@@ -18,7 +18,7 @@ from redrive.office.archive.restoring import restore
 from redrive.office.archive.writing import ArchiveWriter
 from redrive.office.audit import AUDIT
 from redrive.office.retention.duty import BEAT_S, LOOK_S, Retention
-from redrive.office.retention.notice import notices
+from redrive.office.retention.notice import notices, sentences
 from redrive.telemetry.events import Event, LettersArchived, LettersLeaving, RetentionFailed, Telemetry
 from tests.conformance.backends import Bench
 from tests.conformance.families import fan_out, running_parent
@@ -41,7 +41,7 @@ def archived(folder: Path) -> list[DeadLetter]:
 
 
 async def said(store: Store) -> str:
-    return "\n".join(sentence for notice in await notices(store) for sentence in notice.sentences())
+    return "\n".join(sentence for notice in await notices(store) for sentence in sentences(notice))
 
 
 async def restore_all(store: Store, path: Path) -> int:

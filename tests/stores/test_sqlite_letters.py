@@ -15,8 +15,7 @@ from redrive.core.letters import DeadLetter, LetterKey
 from redrive.core.lifecycle import Move
 from redrive.core.ports import OwnIndex
 from redrive.core.verdict import Bury, Reason, RetryAt, Settlement
-from redrive.office.documents.letters import letter_document
-from redrive.office.masking import UNMASKED
+from redrive.office.wire import letter_document
 from redrive.stores.sqlite import SqliteStore
 from redrive.stores.statements import load_migrations
 from tests.conformance import makers
@@ -72,7 +71,7 @@ def rows(index: OwnIndex, query: str = "select * from letters order by died_at, 
 
 def expected(letter: DeadLetter) -> tuple[Any, ...]:
     """The row of a letter, from what the wire says of it."""
-    message, last, wire = letter.message, letter.failures[-1], letter_document(letter, UNMASKED, None)
+    message, last, wire = letter.message, letter.failures[-1], letter_document(letter)
     return (
         message.id,
         message.queue,
@@ -80,9 +79,9 @@ def expected(letter: DeadLetter) -> tuple[Any, ...]:
         letter.reason.value,
         last.kind.value,
         last.code,
-        wire.last_failure_reason,
+        wire["lastFailureReason"],
         letter.fingerprint,
-        wire.failed_attempts,
+        wire["failedAttempts"],
         len(letter.redrives),
         letter.progress.generation,
         message.enqueued_at,

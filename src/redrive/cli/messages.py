@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from redrive.cli.problems import CommandError, Exit
+from redrive.cli.problems import CommandError, Exit, no_message
 from redrive.cli.render.letter import life
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.core.letters import Account
@@ -26,7 +26,7 @@ async def show(
     Parameters
     ----------
     message_id
-        The id that `send` or `dlq list` printed.
+        The id that `send` or `dlq list` printed; of a dead letter its beginning, where no other begins so.
     body
         Show the payload too, masked.
     traceback
@@ -35,7 +35,7 @@ async def show(
         Show the payload without masks; the audit keeps who did.
     """
     async with session(flags) as current:
-        account = await _find(current, message_id)
+        account = await current.find(message_id)
         why = await current.messages.why(account)
         (document,) = await current.shown([account_document(account)], reveal=reveal)
         body_shown = document.pop("originalData")
@@ -76,7 +76,10 @@ async def run_now(message_id: str, /, *, flags: Flags = NO_FLAGS) -> None:
 
 
 async def _find(current: Session, message_id: str) -> Account:
-    return await current.messages.find(message_id)
+    account = await current.messages.find(message_id)
+    if account is None:
+        raise no_message(message_id)
+    return account
 
 
 def _answer(current: Session, account: Account, verb: str, moved: bool) -> None:

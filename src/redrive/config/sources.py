@@ -34,6 +34,7 @@ from redrive.core.settings import (
     FinishedSettings,
     OfficeSettings,
     RetentionSettings,
+    WorkerSettings,
 )
 
 FILE = "redrive.toml"
@@ -178,6 +179,7 @@ def _parts(given: Mapping[str, Given], store: str, profile: str, data: Path, cac
         layer = [one for one in given.values() if one.section == section]
         parts[section] = overlay(starts.get(section, kind()), layer, below if section == "retry" else {})
     parts["retention"] = _below(parts["retention"], data)
+    parts["finished"] = _remembering(parts["finished"], parts["worker"])
     return parts
 
 
@@ -201,6 +203,11 @@ def _queues(given: Mapping[str, Given]) -> dict[str, tuple[Given, ...]]:
 def _finished(store: str) -> FinishedSettings:
     """What is finished is kept for less where it is kept in memory."""
     return FINISHED_IN_MEMORY if store.startswith(("redis:", "rediss:")) else FinishedSettings()
+
+
+def _remembering(finished: FinishedSettings, worker: WorkerSettings) -> FinishedSettings:
+    """A worker that died is followed by another after its lease, which may submit the same again."""
+    return replace(finished, remember_s=max(finished.remember_s, 2 * worker.lease_s))
 
 
 def _office(store: str, caches: Path) -> OfficeSettings:

@@ -169,7 +169,11 @@ class Upkeep(Protocol):
         ...
 
     async def cleanup(self, cleanup: Cleanup) -> int:
-        """Remove finished records and ended dedupe keys, a page at a time; return how many went."""
+        """Remove finished records and ended dedupe keys, a page at a time; return how many went.
+
+        No record goes before the store's `remember_s` has passed since its end, nor while it is a child of
+        a message that is not settled: what is repeated then must be known.
+        """
         ...
 
 

@@ -50,18 +50,24 @@ class QueueSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedSettings:
-    """How long finished records and their dedupe keys are kept; `keep` 0 keeps no finished record."""
+    """How long finished records and their dedupe keys are kept.
+
+    `remember_s` is how long each record is kept whatever `keep_s` and `keep` say, so that a repeat of its
+    message is known for one: it is longer than a lease, and than a submitter repeats by itself.
+    """
 
     keep_s: float = 7 * 86_400.0
     keep: int | None = None
     dedupe_s: float = 86_400.0
+    remember_s: float = 120.0
 
     def __post_init__(self) -> None:
-        if self.keep_s < 0 or self.dedupe_s < 0 or (self.keep is not None and self.keep < 0):
-            raise ConfigurationError("keep_s, keep and dedupe_s are 0 or more")
+        numbers = (self.keep_s, self.keep or 0, self.dedupe_s, self.remember_s)
+        if min(numbers) < 0:
+            raise ConfigurationError("keep_s, keep, dedupe_s and remember_s are 0 or more")
 
 
-FINISHED_IN_MEMORY = FinishedSettings(keep=10_000, dedupe_s=3_600.0)
+FINISHED_IN_MEMORY = FinishedSettings(keep=10_000, dedupe_s=3_600.0, remember_s=60.0)
 """The defaults where every record costs memory (R24, P47)."""
 
 

@@ -157,6 +157,8 @@ class Keeper:
         safe_until_s = time.monotonic() + self._lease_s
         lost = await store.extend(leases, self._lease_s)
         for lease in leases:
+            if lease.token in lost:
+                continue
             with self._lock:
                 if (held := self._held.get(lease.token)) is not None:
                     held.safe_until_s = safe_until_s

@@ -26,7 +26,8 @@ from redrive.engine.handlers import Served
 from redrive.engine.ids import new_token
 from redrive.engine.keeper import Keeper
 from redrive.engine.ownership import handler_context
-from redrive.engine.settling import Ruling, Settler, rule
+from redrive.engine.settler import Settler
+from redrive.engine.settling import Ruling, rule
 from redrive.telemetry.events import LoopFailed, Telemetry
 
 _SUSPECTS_IN_A_ROW = 20

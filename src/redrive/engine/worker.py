@@ -25,7 +25,7 @@ from redrive.engine.ids import new_token
 from redrive.engine.keeper import BEAT_S, Keeper
 from redrive.engine.ownership import Until
 from redrive.engine.runner import Runner, patiently
-from redrive.engine.settling import Settler
+from redrive.engine.settler import Settler
 from redrive.engine.station import Station
 from redrive.engine.upkeep import Announcement, Upkeep
 from redrive.telemetry.events import Telemetry, WorkerStarted, WorkerStopped
@@ -62,7 +62,9 @@ class Worker:
             on_lost=self._forfeit,
             on_stuck=on_stuck,
         )
-        self._settler = Settler(store, telemetry, self._keeper, self._capacity, self._outstanding)
+        self._settler = Settler(
+            store, telemetry, self._keeper, self._capacity, self._outstanding, settings.lease_s
+        )
         self._stations = [self._station(one) for one in served]
         self._upkeep = Upkeep(store, telemetry, policy, finished, retention, settings.lease_s)
         self._announcement = Announcement(store, self.name, self.queues)
@@ -95,6 +97,7 @@ class Worker:
         claims, settles, listens = (Runner(self._telemetry) for _ in range(3))
         self._runner = claims
         settles.start("settle", self._settler.step)
+        settles.start("settle again", self._settler.repeat)
         settles.start("beat", self._beat)
         for station in self._stations:
             claims.start(f"claim {station.served.queue}", station.step)

@@ -160,25 +160,16 @@ class InvalidMails(InvalidMessage):
 def _prepare(mail: Mail | EmailMessage, mail_id: str, now: int) -> Stored:
     date = datetime.fromtimestamp(now // 1000, UTC)
     if isinstance(mail, EmailMessage):
-        given = from_email_message(mail, mail_id=mail_id, date=date)
-        return Stored(
-            from_=given.sender.envelope,
-            to=[one.envelope for one in given.recipients],
-            message_id=given.message_id,
-            subject=str(mail["Subject"] or ""),
-            smtputf8=given.smtputf8,
-            eight_bit=given.eight_bit,
-            **storing.with_content(given.content),  # type: ignore[arg-type]  # content or raw
-        )
-    checked = check(mail)
-    message_id = make_message_id(mail_id, checked.sender.domain)
-    rendered = render(checked, message_id=message_id, date=date)
+        rendered = from_email_message(mail, mail_id=mail_id, date=date)
+    else:
+        checked = check(mail)
+        rendered = render(checked, message_id=make_message_id(mail_id, checked.sender.domain), date=date)
     return Stored(
-        from_=checked.sender.envelope,
-        to=[one.envelope for one in checked.recipients],
-        message_id=message_id,
-        subject=checked.subject,
-        tags=checked.tags,
+        from_=rendered.sender.envelope,
+        to=[one.envelope for one in rendered.recipients],
+        message_id=rendered.message_id,
+        subject=rendered.subject,
+        tags=rendered.tags,
         smtputf8=rendered.smtputf8,
         eight_bit=rendered.eight_bit,
         **storing.with_content(rendered.content),  # type: ignore[arg-type]  # content or raw

@@ -16,6 +16,8 @@ from datetime import timedelta
 from typing import assert_never
 from uuid import UUID, uuid5
 
+import msgspec
+
 from redrive.core.errors import Answer, Hold, InvalidMessage, Later, Permanent, Temporary, Uncertain
 from redrive.core.message import Delivery, Entry, Message
 from redrive.core.ports import Receipt
@@ -159,7 +161,7 @@ def _child(stored: Stored, delivery: Delivery, place: int, recipient: str) -> En
         id=str(uuid5(UUID(parent.id), str(place))),
         queue=parent.queue,
         tenant=parent.tenant,
-        body=encode(replace_recipients(stored, recipient)),
+        body=encode(msgspec.structs.replace(stored, to=(recipient,), content=None, raw=None)),
         enqueued_at=parent.enqueued_at,
         ttl_s=parent.ttl_s,
         track=parent.track,
@@ -167,19 +169,6 @@ def _child(stored: Stored, delivery: Delivery, place: int, recipient: str) -> En
         parent=parent.id,
     )
     return Entry(message, parent.enqueued_at, delivery.progress.expires_at)
-
-
-def replace_recipients(stored: Stored, recipient: str) -> Stored:
-    """The same mail for one of its recipients, without the content."""
-    return Stored(
-        from_=stored.from_,
-        to=(recipient,),
-        message_id=stored.message_id,
-        subject=stored.subject,
-        tags=stored.tags,
-        smtputf8=stored.smtputf8,
-        eight_bit=stored.eight_bit,
-    )
 
 
 def _content_of_parent(body: bytes) -> bytes:

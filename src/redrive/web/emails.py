@@ -20,7 +20,7 @@ from redrive.mail.writing.checking import check
 from redrive.mail.writing.mail import Mail
 from redrive.office.access import Permission
 from redrive.web import description
-from redrive.web.access import Call, Route
+from redrive.web.access import Call, Operation
 from redrive.web.answers import respond
 from redrive.web.description import reference
 from redrive.web.desk import MailDesk
@@ -38,7 +38,6 @@ class _Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 _MAIL = msgspec.json.Decoder(SubmittedMail)
 _BATCH = msgspec.json.Decoder(_Batch)
-_MAIL_FIELDS = Mail.__struct_fields__
 
 
 class Emails:
@@ -47,10 +46,10 @@ class Emails:
     def __init__(self, desk: MailDesk) -> None:
         self._desk = desk
 
-    def routes(self) -> list[Route]:
+    def operations(self) -> list[Operation]:
         submit = frozenset({Permission.SUBMIT})
         return [
-            Route(
+            Operation(
                 method="POST",
                 path="/v1/emails",
                 name="submitEmail",
@@ -62,7 +61,7 @@ class Emails:
                     reference("SubmittedMail"), reference("AcceptedMail"), location=True
                 ),
             ),
-            Route(
+            Operation(
                 method="POST",
                 path="/v1/emails/batch",
                 name="submitEmails",
@@ -72,7 +71,7 @@ class Emails:
                 answer=self.submit_batch,
                 described=description.submitting(reference("SubmittedMails"), reference("AcceptedMails")),
             ),
-            Route(
+            Operation(
                 method="GET",
                 path="/v1/emails/{id}",
                 name="getEmail",
@@ -118,11 +117,10 @@ class Emails:
 
 
 def _request(mail: SubmittedMail, key: IdempotencyKey | None, index: int) -> MailRequest:
-    plain = Mail(**{name: getattr(mail, name) for name in _MAIL_FIELDS})
     ttl = None if mail.ttl is None else timedelta(seconds=mail.ttl)
     if key is None:
-        return MailRequest(plain, ttl=ttl)
-    return MailRequest(plain, key.item(index), key.digest, ttl)
+        return MailRequest(mail, ttl=ttl)
+    return MailRequest(mail, key.item(index), key.digest, ttl)
 
 
 def _decode_batch(documents: Sequence[msgspec.Raw]) -> list[SubmittedMail]:

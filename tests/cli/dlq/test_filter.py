@@ -107,3 +107,45 @@ def test_a_note_on_a_group_stands_apart_from_its_failure(shop: Shop) -> None:
     (group,) = shop.ok("dlq", "groups")["groups"]
     shop.ok("dlq", "group", "note", group["key"], "the bank is asked")
     assert "[402] — the bank is asked" in shop("dlq", "groups").out
+
+
+@pytest.mark.parametrize(
+    "command", [("list",), ("groups",), ("shape",), ("redrive", "--yes"), ("discard", "--yes")]
+)
+def test_a_filter_that_finds_nothing_says_what_is_near(shop: Shop, command: tuple[str, ...]) -> None:
+    shop.bury("no", "--tenant", "acme")
+    chosen = ("--filter", "tenant:Acme code:402")
+    told = shop("dlq", *command, *chosen).error
+    assert "no tenant Acme; acme has 1" in told
+    assert "alone: tenant:Acme finds 0; code:402 finds 1" in told
+    (near,) = shop("dlq", *command, *chosen, "--json").document["empty"]["near"]
+    assert near["values"] == [{"value": "acme", "letters": 1}]
+
+
+def test_exports_and_archives_that_take_nothing_say_what_is_near(shop: Shop) -> None:
+    shop.bury("no", "--tenant", "acme")
+    for command in (("export", "-"), ("export", "out.jsonl"), ("archive", "--folder", "archive", "--yes")):
+        assert "no tenant acne; acme has 1" in shop("dlq", *command, "--filter", "tenant:acne").error
+
+
+def test_a_tenant_is_chosen_by_its_flag_beside_queue_and_filter(shop: Shop) -> None:
+    mine = shop.bury("no", "--tenant", "acme")
+    shop.bury("no", "--tenant", "globex")
+    listed = shop.ok("dlq", "list", "--tenant", "acme", "--queue", "orders", "--filter", "code:4xx")
+    assert [one["jobId"] for one in listed["letters"]] == [mine]
+    assert len(shop.ok("dlq", "groups", "--by", "tenant", "--tenant", "acme")["groups"]) == 1
+    refused = shop("dlq", "discard", "--tenant", "acme", "--filter", "tenant:globex", "--yes")
+    assert (refused.code, refused.out) == (2, "")
+    assert shop.ok("dlq", "discard", "--tenant", "acme", "--yes")["operation"]["moved"] == 1
+
+
+def test_a_letter_is_shown_by_the_beginning_of_its_id(shop: Shop) -> None:
+    first, second = shop.bury(), shop.bury()
+    size = next(place for place in range(36) if first[place] != second[place]) + 1
+    for command in (("show",), ("dlq", "show")):
+        assert shop.ok(*command, first[:size])["jobId"] == first
+        several = shop(*command, first[:6])
+        assert (several.code, several.out) == (2, "")
+        assert first in several.error
+        assert second in several.error
+        assert shop(*command, "ffffff").code == shop(*command, "nothing").code

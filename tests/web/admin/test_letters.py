@@ -112,3 +112,18 @@ async def test_a_parameter_that_nobody_knows_never_means_all(viewer: httpx.Async
     problem(await viewer.get(f"{DLQ}/letters?limt=5"), 422, "invalid")
     problem(await viewer.get(f"{DLQ}/letters?filter=tenant:a&filter=tenant:b"), 422, "invalid")
     problem(await viewer.get(f"{DLQ}/letters?cursor=AAAA"), 422, "invalid")
+
+
+async def test_a_filter_that_finds_nothing_is_answered_with_what_is_near(
+    app: Redrive, operator: httpx.AsyncClient
+) -> None:
+    await dead(app.store, 2)
+    query = {"filter": "queue:order age:<1h"}
+    for path in ("letters", "groups"):
+        empty = good(await operator.get(f"{DLQ}/{path}", params=query))["empty"]
+        assert empty["near"][0]["values"] == [{"value": "orders", "letters": 2}]
+        assert [one["letters"] for one in empty["terms"]] == [0, 2]
+        assert good(await operator.get(f"{DLQ}/{path}"))["empty"] is None
+    order = {"kind": "discard", **query}
+    preview = good(await operator.post(f"{DLQ}/operations?dryRun=true", json=order))
+    assert preview["empty"]["near"][0]["field"] == "queue"

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from cyclopts import App
 
-from redrive.cli.dlq.choice import FilterText, asked, freshness_document, whole_letters
+from redrive.cli.dlq.choice import (
+    FilterText,
+    asked,
+    emptiness,
+    emptiness_document,
+    freshness_document,
+    note_emptiness,
+    whole_letters,
+)
 from redrive.cli.output import command
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.render.letter import letter_lines, life
@@ -23,6 +31,7 @@ async def list_letters(
     *,
     filter: FilterText = None,  # noqa: A002 - the flag's name
     queue: str | None = None,
+    tenant: str | None = None,
     limit: int = 20,
     newest: bool = False,
     after: str | None = None,
@@ -37,6 +46,8 @@ async def list_letters(
         Only those that a filter means, such as 'tenant:acme code:550 age:>2h'.
     queue
         Only those of this queue.
+    tenant
+        Only those of this tenant.
     limit
         How many at most, up to 500; 20 unless told.
     newest
@@ -49,19 +60,23 @@ async def list_letters(
     if not 1 <= limit <= PAGE:
         raise CommandError(f"--limit is {limit}: 1 to {PAGE}", Exit.USAGE)
     async with session(flags) as current:
-        read = await asked(current, filter, queue)
+        read = await asked(current, filter, queue, tenant)
         place = Order.NEWEST if newest else Order.OLDEST
         page = await current.index.find(read, after=after, limit=limit, order=place)
         found = await whole_letters(current, page.letters)
         documents = await current.shown(map(letter_document, found), reveal=reveal)
+        elsewhere = page.cursor is not None or after is not None
+        empty = None if elsewhere else await emptiness(current, read, len(page.letters))
         document = {
             "letters": documents,
             "cursor": page.cursor,
             "looked": _looked(page),
+            "empty": emptiness_document(empty),
             "index": freshness_document(current),
         }
         now = current.store.now()
         current.output.answer(document, lambda: letter_lines(current.output, found, now))
+        note_emptiness(current, empty)
         if page.looked is not None and page.cursor is not None:
             current.output.note(f"looked at {page.looked.letters:,} of {page.looked.of:,} letters so far")
         if page.cursor is not None:
@@ -89,7 +104,7 @@ async def show(
     Parameters
     ----------
     message_id
-        The letter.
+        The letter; the beginning of its id where no other begins so.
     body
         Show the payload too, masked; --json always has it.
     traceback
@@ -98,7 +113,7 @@ async def show(
         Show the payload without masks; the audit keeps who did.
     """
     async with session(flags) as current:
-        account = await current.messages.find(message_id)
+        account = await current.find(message_id)
         if account.state is not State.DEAD:
             raise CommandError(
                 f"{message_id} is {account.state}, not a dead letter: see redrive show {message_id}",

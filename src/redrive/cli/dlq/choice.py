@@ -17,6 +17,7 @@ from redrive.cli.session import Session
 from redrive.core.letters import DeadLetter, as_letter
 from redrive.core.lifecycle import State
 from redrive.core.ports import PAGE
+from redrive.office.emptiness import Emptiness, explain_empty
 from redrive.office.filters import Filter, FilterError, parse
 from redrive.office.filters.terms import Named, NameField
 from redrive.office.index import Found
@@ -37,6 +38,9 @@ class Choice:
     queue: str | None = None
     """Those of this queue; together with --filter, those that both mean."""
 
+    tenant: str | None = None
+    """Those of this tenant; likewise."""
+
     all: bool = False
     """Those of every queue."""
 
@@ -49,22 +53,25 @@ NO_CHOICE = Choice()
 
 async def selection(current: Session, ids: tuple[str, ...], choice: Choice) -> Selection:
     """The letters that the arguments name; exactly one way of naming them."""
-    found = choice.filter is not None or choice.queue is not None
+    found = any(given is not None for given in (choice.filter, choice.queue, choice.tenant))
     if (bool(ids), found, choice.all).count(True) != 1:
         raise CommandError(
-            "say which letters: ids, or --filter and --queue, or --all; one of them", Exit.USAGE
+            "say which letters: ids, or --filter, --queue and --tenant, or --all; one of them", Exit.USAGE
         )
     if choice.filter is not None and not choice.filter.strip():
         raise CommandError("--filter is empty, which means every letter: say --all if so", Exit.USAGE)
     if choice.limit is not None and (choice.limit < 1 or ids):
-        raise CommandError("--limit is at least 1, and goes with --filter, --queue or --all", Exit.USAGE)
+        raise CommandError(
+            "--limit is at least 1, and goes with --filter, --queue, --tenant or --all", Exit.USAGE
+        )
     if ids:
         return Selection(ids=ids)
-    return Selection(filter=str(await asked(current, choice.filter, choice.queue)), limit=choice.limit)
+    wanted = await asked(current, choice.filter, choice.queue, choice.tenant)
+    return Selection(filter=str(wanted), limit=choice.limit)
 
 
-async def asked(current: Session, text: str | None, queue: str | None) -> Filter:
-    """The filter of these two flags together; without both, every letter."""
+async def asked(current: Session, text: str | None, queue: str | None, tenant: str | None) -> Filter:
+    """The filter of these flags together; without any, every letter."""
     try:
         read = parse(text or "", current.store.now())
     except FilterError as error:
@@ -73,9 +80,30 @@ async def asked(current: Session, text: str | None, queue: str | None) -> Filter
             text or "",
             error.position,
         ) from error
-    if queue is None:
-        return read
-    return Filter((Named(NameField.QUEUE, (await current.known_queue(queue),)), *read.terms))
+    flags = [Named(NameField.QUEUE, (await current.known_queue(queue),))] if queue is not None else []
+    flags += [Named(NameField.TENANT, (tenant,))] if tenant is not None else []
+    together = Filter((*flags, *read.terms))
+    try:
+        return parse(str(together))
+    except FilterError as error:
+        raise CommandError(f"--queue and --tenant with --filter: {error.problem}", Exit.USAGE) from error
+
+
+async def emptiness(current: Session, wanted: str | Filter, found: int) -> Emptiness | None:
+    """Why a filter finds nothing; None where it finds something, or where every letter was asked for."""
+    read = parse(wanted) if isinstance(wanted, str) else wanted
+    return None if found or not read.terms else await explain_empty(current.index, read)
+
+
+def emptiness_document(found: Emptiness | None) -> dict[str, Any] | None:
+    """The same for --json."""
+    return None if found is None else found.document
+
+
+def note_emptiness(current: Session, found: Emptiness | None) -> None:
+    """The same for people."""
+    for sentence in () if found is None else found.sentences:
+        current.output.note(sentence)
 
 
 def freshness_document(current: Session) -> dict[str, Any]:

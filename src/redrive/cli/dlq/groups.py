@@ -5,7 +5,14 @@ from __future__ import annotations
 from cyclopts import App
 from rich.text import Text
 
-from redrive.cli.dlq.choice import FilterText, asked, freshness_document
+from redrive.cli.dlq.choice import (
+    FilterText,
+    asked,
+    emptiness,
+    emptiness_document,
+    freshness_document,
+    note_emptiness,
+)
 from redrive.cli.output import command, name
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.render.group import group_lines, said_page
@@ -32,6 +39,7 @@ async def groups(
     by: GroupBy = GroupBy.FINGERPRINT,
     filter: FilterText = None,  # noqa: A002 - the flag's name
     queue: str | None = None,
+    tenant: str | None = None,
     limit: int = 20,
     flags: Flags = NO_FLAGS,
 ) -> None:
@@ -45,21 +53,26 @@ async def groups(
         Only of the letters that a filter means, such as 'tenant:acme age:<2h'.
     queue
         Only of this queue's letters.
+    tenant
+        Only of this tenant's letters.
     limit
         How many groups at most; 20 unless told.
     """
     if not 1 <= limit <= _ALL_GROUPS:
         raise CommandError(f"--limit is {limit}: 1 to {_ALL_GROUPS:,}", Exit.USAGE)
     async with session(flags) as current:
-        read = await asked(current, filter, queue)
+        read = await asked(current, filter, queue, tenant)
         found = await current.groups.list(by, read, limit=limit)
+        empty = await emptiness(current, read, len(found))
         document = {
             "by": by.value,
             "groups": [group_document(one) for one in found],
+            "empty": emptiness_document(empty),
             "index": freshness_document(current),
         }
         now = current.store.now()
         current.output.answer(document, lambda: group_lines(current.output, found, now))
+        note_emptiness(current, empty)
         if found:
             _advise(current, found[0])
 

@@ -7,7 +7,14 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from redrive.cli.dlq.choice import FilterText, asked, freshness_document
+from redrive.cli.dlq.choice import (
+    FilterText,
+    asked,
+    emptiness,
+    emptiness_document,
+    freshness_document,
+    note_emptiness,
+)
 from redrive.cli.output import Output, command, name
 from redrive.cli.session import NO_FLAGS, Flags, session
 from redrive.office.filters.terms import Named, NameField
@@ -19,6 +26,7 @@ async def shape(
     *,
     filter: FilterText = None,  # noqa: A002 - the flag's name
     queue: str | None = None,
+    tenant: str | None = None,
     limit: int = 20,
     flags: Flags = NO_FLAGS,
 ) -> None:
@@ -30,14 +38,21 @@ async def shape(
         Only the letters that a filter means.
     queue
         Only this queue's letters.
+    tenant
+        Only this tenant's letters.
     limit
         How many tenants at most; 20 unless told.
     """
     async with session(flags) as current:
-        read = await asked(current, filter, queue)
+        read = await asked(current, filter, queue, tenant)
         found = await shape_of(current.index, read, limit=max(1, limit))
-        document = _shape_document(found) | {"index": freshness_document(current)}
+        empty = await emptiness(current, read, found.total)
+        document = _shape_document(found) | {
+            "empty": emptiness_document(empty),
+            "index": freshness_document(current),
+        }
         current.output.answer(document, lambda: _shape_table(current.output, found))
+        note_emptiness(current, empty)
         if found.rows:
             tenant = str(Named(NameField.TENANT, (found.rows[0].tenant,)))
             current.output.note(f"its causes: {command('dlq', 'groups', '--filter', tenant)}")

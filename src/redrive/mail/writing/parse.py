@@ -12,7 +12,6 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from email.errors import MessageError, NonASCIILocalPartDefect
 from email.message import Message
@@ -26,6 +25,7 @@ from redrive.mail.writing.checking import HEADER_NAME, MAX_BYTES, MAX_RECIPIENTS
 from redrive.mail.writing.header_text import CONTROL
 from redrive.mail.writing.mail import InvalidMail, Problem, make_message_id
 from redrive.mail.writing.parts import LONGEST_LINE
+from redrive.mail.writing.render import Rendered
 
 AnyMessage: TypeAlias = "Message[Any, Any]"
 
@@ -35,19 +35,7 @@ _NAME = re.compile(rb"^([^\s:]+):", re.MULTILINE)
 _STANDARD_ERRORS = (MessageError, ValueError, LookupError, TypeError, AttributeError)
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """What an envelope is made of. `smtputf8` is what the content needs, a recipient may need it too."""
-
-    sender: Address
-    recipients: tuple[Address, ...]
-    content: bytes
-    message_id: str
-    smtputf8: bool
-    eight_bit: bool
-
-
-def from_email_message(message: AnyMessage, *, mail_id: str, date: datetime) -> Prepared:
+def from_email_message(message: AnyMessage, *, mail_id: str, date: datetime) -> Rendered:
     """The message ready to be sent, or InvalidMail. `mail_id` and `date` (aware) serve where it has none."""
     for part in _own_parts(message):
         _check_part(part)
@@ -62,10 +50,9 @@ def from_email_message(message: AnyMessage, *, mail_id: str, date: datetime) -> 
         )
     outgoing, message_id = _completed(message, make_message_id(mail_id, author[0].domain), date)
     smtputf8 = _needs_smtputf8(outgoing)
+    subject = str(message["Subject"] or "")
     content = _written(outgoing, smtputf8)
-    return Prepared(
-        sender, each_once(recipients), content, message_id, smtputf8, eight_bit=not content.isascii()
-    )
+    return Rendered(sender, each_once(recipients), message_id, subject, (), content, smtputf8)
 
 
 def _refused(field: str, problem: str) -> InvalidMail:

@@ -2,22 +2,28 @@
 
 A part is its Content- lines and its bytes, all in CRLF, all 7 bit, no line over 998 bytes. Text is sent
 as it is where it may be, otherwise in quoted-printable or base64, whichever is shorter; it always ends
-with a line break, like the standard library's. Bare CR and LF in text are line breaks too.
+with a line break, like the standard library's. Bare CR and LF in text are line breaks too. An attached mail
+that is not 7 bit yet is read and written again by the standard package, which encodes its parts anew.
 """
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from binascii import b2a_base64, b2a_qp
 from collections.abc import Sequence
 from dataclasses import dataclass
+from email import message_from_bytes
+from email.errors import MessageError
+from email.policy import SMTP
 
 from redrive.mail.writing.header_text import disposition, fold
 from redrive.mail.writing.mail import Attachment
-from redrive.mail.writing.standard import as_seven_bit
 
 LONGEST_LINE = 998
 
+_SEVEN_BIT = SMTP.clone(cte_type="7bit", refold_source="none")
+_LINE_BREAK = re.compile(rb"\r\n|\r|\n")
 _BASE64_LINE = 76
 _QUOTED_PLAIN = bytes(byte for byte in range(0x20, 0x7F) if byte != ord("=")) + b"\t\n"
 
@@ -49,7 +55,7 @@ def file_part(attachment: Attachment, kind: str) -> Part:
     content_type, encoding = attachment.content_type, "base64"
     if content_type.lower().startswith("message/"):
         # RFC 2046 forbids base64 for message/rfc822, so it goes as 7 bit or as a file of no special type.
-        body = as_seven_bit(b64decode(attachment.content), LONGEST_LINE)
+        body = _as_seven_bit(b64decode(attachment.content))
         if body is not None:
             return Part(_file_head(attachment, kind, content_type, "7bit"), body)
         content_type = "application/octet-stream"
@@ -92,3 +98,19 @@ def _shorter(data: bytes) -> tuple[str, bytes]:
 def _in_lines(encoded: bytes) -> bytes:
     starts = range(0, len(encoded), _BASE64_LINE)
     return b"\r\n".join([encoded[start : start + _BASE64_LINE] for start in starts])
+
+
+def _as_seven_bit(mail: bytes) -> bytes | None:
+    """The mail in ASCII lines that are short enough, or None when that cannot be done."""
+    mail = _LINE_BREAK.sub(b"\r\n", mail)
+    if _fits(mail):
+        return mail
+    try:
+        written = message_from_bytes(mail, policy=_SEVEN_BIT).as_bytes()
+    except (MessageError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+    return written if _fits(written) else None
+
+
+def _fits(mail: bytes) -> bool:
+    return mail.isascii() and b"\0" not in mail and max(map(len, mail.split(b"\r\n"))) <= LONGEST_LINE

@@ -24,11 +24,20 @@ _MESSAGE_ID = re.compile(r"<[^\s<>@\x00-\x20\x7f-\xa0]{1,256}@[^\s<>@\x00-\x20\x
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """`smtputf8` is what the content needs; an envelope also needs it for a recipient who does."""
+    """A mail ready to be stored. `smtputf8` is what the content needs, a recipient may need it too."""
 
+    sender: Address
+    recipients: tuple[Address, ...]
+    message_id: str
+    subject: str
+    tags: tuple[str, ...]
     content: bytes
     smtputf8: bool
-    eight_bit: bool
+
+    @property
+    def eight_bit(self) -> bool:
+        """The content needs 8BITMIME."""
+        return not self.content.isascii()
 
 
 def render(checked: Checked, *, message_id: str, date: datetime) -> Rendered:
@@ -40,7 +49,15 @@ def render(checked: Checked, *, message_id: str, date: datetime) -> Rendered:
     body = _body(checked, message_id)
     head = [*_headers(checked, message_id, date), "MIME-Version: 1.0\r\n", body.head, "\r\n"]
     content = "".join(head).encode() + body.body
-    return Rendered(content, checked.smtputf8, not content.isascii())
+    return Rendered(
+        checked.sender,
+        checked.recipients,
+        message_id,
+        checked.subject,
+        checked.tags,
+        content,
+        checked.smtputf8,
+    )
 
 
 def _headers(checked: Checked, message_id: str, date: datetime) -> list[str]:

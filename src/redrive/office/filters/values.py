@@ -66,12 +66,17 @@ def bare_name(field: NameField, text: str) -> str | Pattern:
         return _prefix(field, text)
     if field is NameField.CODE and _DIGITS.fullmatch(text):
         return Pattern(text.lower())
-    if _is_part(field, text, NameField.FINGERPRINT, FINGERPRINT_LENGTH):
+    if field is NameField.FINGERPRINT and _is_part(text, FINGERPRINT_LENGTH):
         return Pattern(f"{text.lower()}*")
-    if _is_part(field, text, NameField.ID, ID_LENGTH):
+    if field is NameField.ID and is_beginning_of_id(text):
         advice = f"write all of it, or {field}:{text}* for every id that begins so"
         raise Misspelled(f"an id has {ID_LENGTH} characters", advice)
     return text
+
+
+def is_beginning_of_id(text: str) -> bool:
+    """Whether it looks like an id that is not whole."""
+    return _is_part(text, ID_LENGTH)
 
 
 def check_bare(text: str) -> None:
@@ -123,5 +128,5 @@ def _start(text: str) -> str:
     return re.split(r"[*?%]", text.lstrip("*?%"))[0] or "abc"
 
 
-def _is_part(field: NameField, text: str, of: NameField, length: int) -> bool:
-    return field is of and SHORTEST_PREFIX <= len(text) < length and _HEX.fullmatch(text) is not None
+def _is_part(text: str, length: int) -> bool:
+    return SHORTEST_PREFIX <= len(text) < length and _HEX.fullmatch(text) is not None

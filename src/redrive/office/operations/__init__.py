@@ -9,7 +9,6 @@ from redrive.office.operations.desk import Operations, Preview
 from redrive.office.operations.finding import Chooser
 from redrive.office.operations.operation import (
     Kind,
-    MaskedBody,
     NoOperation,
     Operation,
     OperationError,
@@ -23,7 +22,6 @@ __all__ = [
     "Chooser",
     "Conductor",
     "Kind",
-    "MaskedBody",
     "NoOperation",
     "Operation",
     "OperationError",

@@ -5,7 +5,10 @@
 create table dlq (
   jobId text, outboxId text, companyId text, queue text, reason text, kind text, fingerprint text,
   originalData text, failedAttempts integer, lastFailureReason text, lastFailureCode text, lastFailureTimestamp text,
-  enqueuedAt text, movedToDLQAt text, ttl integer, redriven integer, generation integer
+  enqueuedAt text, movedToDLQAt text, ttl integer, redriven integer, generation integer,
+  id text as (jobId), tenant text as (companyId), code text as (lastFailureCode), failure text as (lastFailureReason),
+  attempts integer as (failedAttempts), died text as (movedToDLQAt), enqueued text as (enqueuedAt),
+  payload text as (originalData)
 )
 
 -- name: attach

@@ -33,3 +33,8 @@ select count(*) from {letters} where {condition}
 
 -- name: split
 select tenant, reason, count(*), min(died_at), max(died_at) from {letters} where {condition} group by tenant, reason
+
+-- The values of a {column} among the letters of {narrow}, the most frequent first.
+-- name: values
+select coalesce({column}, '') as value, count(*) as letters from letters where {narrow}
+group by value order by letters desc, value limit :size

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- cleanup: remove a page of finished records, of what people discarded or replaced, and of ended dedupe keys;
--- never a dead letter, nor a parent with open children.
+-- never a dead letter, nor a parent with open children, nor a child of a parent that is not settled.
 -- Composed after: endings
 --
 -- KEYS 1  the queue's root
@@ -9,23 +9,23 @@
 -- ARGV 3  how many of the latest to keep at most, -1 for any number
 -- ARGV 4  limit
 -- ARGV 5  discarded or replaced before this instant
+-- ARGV 6  how long each is kept at least, in ms, whatever else is said
 -- Returns how many went
 
-local before_at, keep, limit, discarded_before_at = integer(2), integer(3), integer(4), integer(5)
+local keep, limit, ended_before_at = integer(3), integer(4), now - integer(6)
+local before_at, discarded_before_at = math.min(integer(2), ended_before_at), math.min(integer(5), ended_before_at)
 local removed = 0
 
-local function forget_page(most, ended_before_at)
+local function forget_page(most, until_at)
   if most > 0 then
-    local ids = take_oldest(most, ended_before_at)
-    forget_finished(ids)
-    removed = removed + #ids
+    removed = removed + forget_finished(take_oldest(most, until_at))
   end
 end
 
 local function forget_old()
   forget_page(limit, before_at)
   if keep >= 0 then
-    forget_page(math.min(count_finished() - keep, limit - removed), math.huge)
+    forget_page(math.min(count_finished() - keep, limit - removed), ended_before_at)
   end
 end
 
@@ -34,6 +34,9 @@ local function forget_discarded(id)
   local head = read_head(find_frame(id))
   redis.call('ZREM', root .. ':discarded', id)
   if has_children(id) then
+    return
+  elseif head and head.parent and is_unsettled(head.parent) then
+    redis.call('ZADD', root .. ':discarded', now, id)
     return
   end
   forget_finished({ id })

@@ -19,27 +19,21 @@ local function read_completions(first, number)
 end
 
 -- A message that was tried before, or whose frame cannot be read, or that has open children.
-local function complete_one(id, marks, track, tenant, head, keep)
+local function complete_one(id, marks, track, tenant, head)
   local item = held_item(id, marks, track, tenant, head)
   judge_redrive(item, 'passed')
   end_redrive(item, 'done')
   item.state, item.finished_at = 'done', now
-  local open = has_children(id)
-  if open or head == '' then
+  if has_children(id) or head == '' then
     item.frame = redis.call('HGET', root .. ':messages', id) or ''
   end
-  if keep ~= 0 or open then
-    finish(item, false)
-  else
-    forget_finished({ id })
-    redis.call('HDEL', root .. ':progress', id)
-  end
+  finish(item, false)
 end
 
-local function trim_finished(keep, number)
+local function trim_finished(keep, number, before_at)
   local surplus = count_finished() - keep
   if surplus > 0 then
-    forget_finished(take_oldest(math.min(surplus, 2 * number), math.huge))
+    forget_finished(take_oldest(math.min(surplus, 2 * number), before_at))
   end
 end
 
@@ -64,11 +58,11 @@ local function note_completed(batch, id, token, tenant, head, is_parent)
     batch.fields[#batch.fields + 1], batch.field_ids[#batch.field_ids + 1] = field, id
   end
   if parent then
-    batch.parents[#batch.parents + 1], batch.parents[#batch.parents + 2] = parent, id
+    batch.parents[#batch.parents + 1] = parent
   end
 end
 
-local function gather(ids, tokens, keep, refused)
+local function gather(ids, tokens, refused)
   local batch, seen = new_batch(), {}
   local held = get_all(root .. ':held', ids)
   local families = redis.call('HEXISTS', root, 'sequence') == 1
@@ -83,8 +77,8 @@ local function gather(ids, tokens, keep, refused)
       local is_parent = families and redis.call('EXISTS', root .. ':family:' .. id) == 1
       note_completed(batch, id, tokens[index], tenant, head, is_parent)
       if head == '' or bit.band(marks, TRIED + LOST + EXPIRED) > 0 or (is_parent and has_children(id)) then
-        complete_one(id, marks, track, tenant, head, keep)
-      elseif keep ~= 0 then
+        complete_one(id, marks, track, tenant, head)
+      else
         local last = #endings
         endings[last + 1], endings[last + 2] = id, ended .. head
         order[#order + 1] = ended_at .. id
@@ -92,15 +86,6 @@ local function gather(ids, tokens, keep, refused)
     end
   end
   return batch
-end
-
-local function close_children(parents, keep)
-  for index = 1, #parents, 2 do
-    close_child(parents[index])
-    if keep == 0 and not has_children(parents[index + 1]) then
-      redis.call('ZREM', root .. ':family:' .. parents[index], parents[index + 1])
-    end
-  end
 end
 
 -- A parent is no work of its own: its children are what was asked for.
@@ -114,20 +99,23 @@ local function count_completed(completed, fanned_out)
   end
 end
 
-local function complete_all(first, number, kept_ms, keep, refused)
+-- Of the finished records those that ended before `before_at` may go, the latest `keep` of all excepted.
+local function complete_all(first, number, kept_ms, keep, before_at, refused)
   local ids, tokens = read_completions(first, number)
-  local batch = gather(ids, tokens, keep, refused)
+  local batch = gather(ids, tokens, refused)
   call_all('HDEL', root .. ':held', batch.done)
   call_all('HDEL', root .. ':messages', batch.done)
   end_keys(batch.fields, batch.field_ids, kept_ms)
   call_all('HSET', root .. ':finished', batch.endings)
   call_all('RPUSH', root .. ':done', batch.order)
-  close_children(batch.parents, keep)
+  for _, parent in ipairs(batch.parents) do
+    close_child(parent)
+  end
   for token, settled in pairs(batch.tokens) do
     let_go(token, settled)
   end
   count_completed(batch.lanes, batch.fanned_out)
-  if keep > 0 then
-    trim_finished(keep, #batch.done)
+  if keep >= 0 then
+    trim_finished(keep, #batch.done, before_at)
   end
 end

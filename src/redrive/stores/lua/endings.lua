@@ -175,18 +175,27 @@ local function count_finished()
   return redis.call('LLEN', root .. ':done') + redis.call('ZCARD', root .. ':finished_order')
 end
 
--- Forgets finished messages, which are in no order any more, with everything that was kept of them.
+-- Forgets finished messages, which are in no order any more, with everything that was kept of them. A child whose
+-- parent is not settled goes to the end of the line instead: the parent may fan out again. Returns how many went.
 local function forget_finished(ids)
+  local going = {}
   local failures = redis.call('EXISTS', root .. ':failures') == 1 and get_all(root .. ':failures', ids) or {}
   for index, ending in ipairs(get_all(root .. ':finished', ids)) do
-    local parent = ending and parent_of(ending)
-    if parent then
-      redis.call('ZREM', root .. ':family:' .. parent, ids[index])
-    end
-    if failures[index] then
-      forget_failures(ids[index], failures[index])
+    local id, parent = ids[index], ending and parent_of(ending)
+    if parent and is_unsettled(parent) then
+      note_entering(':finished_order', now, id)
+    else
+      going[#going + 1] = id
+      if parent then
+        redis.call('ZREM', root .. ':family:' .. parent, id)
+      end
+      if failures[index] then
+        forget_failures(id, failures[index])
+      end
     end
   end
-  call_all('HDEL', root .. ':finished', ids)
-  call_all('HDEL', root .. ':redrives', ids)
+  write_noted()
+  call_all('HDEL', root .. ':finished', going)
+  call_all('HDEL', root .. ':redrives', going)
+  return #going
 end

@@ -16,12 +16,14 @@ local function count_child(parent, by)
   return math.max(0, open)
 end
 
+-- Whether a message may still run, and fan out again: its children must be known then.
+local function is_unsettled(id)
+  return redis.call('HEXISTS', root .. ':messages', id) == 1 or redis.call('HEXISTS', root .. ':letters', id) == 1
+end
+
 -- Whether a message can have children: it is here and has its body.
 local function can_have_children(id)
-  if redis.call('HEXISTS', root .. ':messages', id) == 1 or redis.call('HEXISTS', root .. ':letters', id) == 1 then
-    return true
-  end
-  return has_children(id) or redis.call('ZSCORE', root .. ':discarded', id) ~= false
+  return is_unsettled(id) or has_children(id) or redis.call('ZSCORE', root .. ':discarded', id) ~= false
 end
 
 -- A child that comes back from an archive keeps its place.

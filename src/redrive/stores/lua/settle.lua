@@ -5,18 +5,19 @@
 -- KEYS 1     the queue's root
 -- ARGV 1     skew
 -- ARGV 2     how long a dedupe key outlives its message, in ms
--- ARGV 3     how many finished records are kept: 0 keeps none, -1 is any number
--- ARGV 4     number of tokens with completions
--- ARGV 5...  two for each of them: the token, and its completed ids, each behind two bytes of length; then nine for each
+-- ARGV 3     how many finished records are kept, -1 for any number
+-- ARGV 4     how long each is kept at least, in ms
+-- ARGV 5     number of tokens with completions
+-- ARGV 6...  two for each of them: the token, and its completed ids, each behind two bytes of length; then nine for each
 --            other settlement: id, token, verdict (retry, release, bury, hold), due_at (of a hold: probe_at), reason,
 --            fingerprint, packed failure, digest of its traceback, the traceback (empty where there is none)
 -- Returns    the ids refused
 --
 -- Holds are applied last, so that a hold stands whatever else came with it.
 
-local FIRST, FIELDS = 5, 9
+local FIRST, FIELDS = 6, 9
 
-local kept_ms, keep, tokens = integer(2), integer(3), integer(4)
+local kept_ms, keep, remember_ms, tokens = integer(2), integer(3), integer(4), integer(5)
 local refused = {}
 local apply = {}
 
@@ -110,7 +111,7 @@ end
 
 local settlements = read_settlements()
 if tokens > 0 then
-  complete_all(FIRST, tokens, kept_ms, keep, refused)
+  complete_all(FIRST, tokens, kept_ms, keep, now - remember_ms, refused)
 end
 settle_all(settlements, false)
 settle_all(settlements, true)

@@ -60,6 +60,7 @@ class RedisSource:
                 self._client.queue_key(queue),
                 to_ms(self._finished.dedupe_s),
                 keep,
+                to_ms(self._finished.remember_s),
                 len(asked.completions),
                 *asked.flat(),
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from redrive.core.message import Delivery
 from redrive.core.ports import PAGE, Cleanup
+from redrive.core.settings import FinishedSettings
 from redrive.stores.redis.client import Client, whole_call
 from redrive.stores.redis.deliveries import read_batch
 from redrive.stores.redis.source import to_ms
@@ -13,6 +14,7 @@ class RedisUpkeep:
     """core.ports.Upkeep. `Cleanup.keep` counts a queue's records: each queue is a slot of its own."""
 
     _client: Client
+    _finished: FinishedSettings
 
     async def queue_names(self) -> list[str]:
         return await self._client.queues()
@@ -30,6 +32,12 @@ class RedisUpkeep:
             root, rest = self._client.queue_key(queue), cleanup.limit - removed
             if rest > 0:
                 removed += await self._client.run(
-                    "cleanup", root, cleanup.finished_before_at, keep, rest, cleanup.discarded_before_at
+                    "cleanup",
+                    root,
+                    cleanup.finished_before_at,
+                    keep,
+                    rest,
+                    cleanup.discarded_before_at,
+                    to_ms(self._finished.remember_s),
                 )
         return removed

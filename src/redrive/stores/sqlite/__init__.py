@@ -144,7 +144,9 @@ class SqliteStore:
         return await self._write(lambda step: upkeep.reclaim(step, queue, token, lease_s, limit), drains=True)
 
     async def cleanup(self, cleanup: Cleanup) -> int:
-        return await self._write(lambda step: upkeep.cleanup(step, cleanup), drains=True)
+        return await self._write(
+            lambda step: upkeep.cleanup(step, cleanup, self._finished.remember_s), drains=True
+        )
 
     async def get(self, message_id: str) -> Account | None:
         return self._read(lambda db: ledger.get(db, message_id))

@@ -16,7 +16,7 @@ from redrive.core.message import Lapse, Lease
 from redrive.core.settings import FinishedSettings
 from redrive.core.verdict import Bury, Complete, Hold, Release, RetryAt, Settlement
 from redrive.stores.sqlite.connection import DIALECT
-from redrive.stores.sqlite.failures import add_failures, remove_failures
+from redrive.stores.sqlite.failures import add_failures
 from redrive.stores.sqlite.families import close_children, remove_bodies
 from redrive.stores.sqlite.lane_row import LaneRow
 from redrive.stores.sqlite.lanes import LaneBook
@@ -107,22 +107,15 @@ class _Settling:
         return rows
 
     def _complete(self, asked: Mapping[Held, Complete]) -> None:
-        now, keep = self._step.now, self._finished.keep != 0
-        batches = [(encode_list(ids), lease) for lease, ids in _by_lease(asked).items()]
-        rows = [] if keep else self._move("forget", batches)
-        if len(rows) < len(asked):
-            rows += self._move("complete", [(*batch, now) for batch in batches])
+        now = self._step.now
+        batches = [(encode_list(ids), lease, now) for lease, ids in _by_lease(asked).items()]
+        rows = self._move("complete", batches)
         remove_bodies(self._db, ((row[0], row[8]) for row in rows))
         close_children(self._db, (row[7] for row in rows))
         ends_at = now + round(self._finished.dedupe_s * 1000)
         keys = [(row[3], row[6], row[1], ends_at) for row in rows if row[6] is not None]
         self._db.executemany(SQL["end_key"], keys)
-        self._end_redrives(((row[0], row[5]) for row in rows if keep or row[8]), RedriveResult.DONE)
-        if not keep:
-            gone = [row[0] for row in rows if not row[8]]
-            remove_failures(self._db, gone)
-            self._db.executemany(SQL["remove_redrives"], [(seq,) for seq in gone])
-            self._db.executemany(SQL["remove_content"], [(seq,) for seq in gone])
+        self._end_redrives(((row[0], row[5]) for row in rows), RedriveResult.DONE)
         self._judge(rows, Count.PASSED, Count.DONE)
         counts = Counter((row[4], row[3]) for row in rows)
         parents = Counter((row[4], row[3]) for row in rows if row[9])

@@ -83,19 +83,19 @@ def _expired(step: Step, book: LaneBook, limit: int) -> list[int]:
     return [row[0] for row in rows]
 
 
-def cleanup(step: Step, asked: Cleanup) -> int:
+def cleanup(step: Step, asked: Cleanup, remember_s: float) -> int:
     """The step of `Upkeep.cleanup`. The count of records to keep is of the whole file."""
-    db, limit = step.db, min(asked.limit, PAGE)
-    seqs = [row[0] for row in db.execute(SQL["finished_before"], (asked.finished_before_at, limit))]
+    db, limit, ended_before_at = step.db, min(asked.limit, PAGE), step.now - round(remember_s * 1000)
+    before_at = min(asked.finished_before_at, ended_before_at)
+    seqs = [row[0] for row in db.execute(SQL["finished_before"], (before_at, limit))]
     if asked.keep is not None and len(seqs) < limit:
         beyond = db.execute(SQL["first_beyond"], (asked.keep,)).fetchone()
         if beyond is not None:
             taken = set(seqs)
-            seqs += [
-                row[0] for row in db.execute(SQL["finished_beyond"], (*beyond, limit)) if row[0] not in taken
-            ][: limit - len(seqs)]
+            rows: list[Any] = db.execute(SQL["finished_beyond"], (*beyond, ended_before_at, limit)).fetchall()
+            seqs += [row[0] for row in rows if row[0] not in taken][: limit - len(seqs)]
     _remove(step, seqs)
-    discarded = _remove_discarded(step, asked.discarded_before_at, limit)
+    discarded = _remove_discarded(step, min(asked.discarded_before_at, ended_before_at), limit)
     remove_tallies(step, limit)
     db.execute(SQL["remove_keys"], (step.now, limit))
     keys = db.changes()

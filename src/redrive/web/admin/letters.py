@@ -1,23 +1,31 @@
-"""Letters: found by filter, page by page; one with its whole history; one message; all by tenant and age."""
+"""Letters: found by filter, page by page; one letter with its whole history; one message in any state."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import asyncio
+from typing import Annotated, Any, Literal
 
 import msgspec
 from starlette.responses import Response
 
-from redrive.office.index import Order
-from redrive.web.access import Call, Route
-from redrive.web.admin.query import Cursor, FilterText, Limit, Parameters, Reveal, asked
-from redrive.web.admin.room import Room
-from redrive.web.admin.route import READ, AdminRoute
+from redrive.core.letters import Account, as_letter
+from redrive.core.lifecycle import State
+from redrive.core.redaction import redact
+from redrive.office.filters.guessing import unsearched
+from redrive.office.index import FoundPage, Order
+from redrive.office.why import why
+from redrive.office.wire import account_document, letter_document
+from redrive.web.access import Call, Operation
+from redrive.web.admin.asking import Cursor, FilterText, Limit, Query, Reveal, asked
+from redrive.web.admin.description import READ, Route
+from redrive.web.admin.office import Office, check_reveal
 from redrive.web.admin.tags import tag
 from redrive.web.answers import respond
-from redrive.web.problem_types import BAD_QUERY
+from redrive.web.problem_types import BAD_QUERY, NOT_FOUND
+from redrive.web.problems import Refused
 
 
-class FindLetters(Parameters, frozen=True):
+class FindLetters(Query, frozen=True):
     """Which letters, from where, how many."""
 
     filter: FilterText = ""
@@ -27,20 +35,13 @@ class FindLetters(Parameters, frozen=True):
     reveal: Reveal = "false"
 
 
-class AskShape(Parameters, frozen=True):
-    """Of which letters, and how many tenants at most."""
-
-    filter: FilterText = ""
-    limit: Limit = 50
-
-
-class ShowOne(Parameters, frozen=True):
+class ShowOne(Query, frozen=True):
     """How one is shown."""
 
     reveal: Reveal = "false"
 
 
-_LIST = AdminRoute(
+_LIST = Route(
     method="GET",
     path="/letters",
     name="findLetters",
@@ -50,7 +51,7 @@ _LIST = AdminRoute(
     document="LetterPage",
     problems=(BAD_QUERY,),
 )
-_SHOW = AdminRoute(
+_SHOW = Route(
     method="GET",
     path="/letters/{id}",
     name="showLetter",
@@ -60,7 +61,7 @@ _SHOW = AdminRoute(
     document="ShownLetter",
     tagged=True,
 )
-_MESSAGE = AdminRoute(
+_MESSAGE = Route(
     method="GET",
     path="/messages/{id}",
     name="showMessage",
@@ -70,51 +71,77 @@ _MESSAGE = AdminRoute(
     document="ShownMessage",
 )
 
-_SHAPE = AdminRoute(
-    method="GET",
-    path="/shape",
-    name="showShape",
-    summary="Letters by tenant and age",
-    allowed=READ,
-    query=AskShape,
-    document="ShapeDocument",
-    problems=(BAD_QUERY,),
-)
 
-
-class LetterRoom(Room):
+class Letters:
     """The routes."""
 
-    def routes(self) -> list[Route]:
-        return [
-            _LIST.to(self.find),
-            _SHOW.to(self.show),
-            _MESSAGE.to(self.message),
-            _SHAPE.to(self.shape),
-        ]
+    def __init__(self, office: Office) -> None:
+        self._office = office
+
+    def operations(self) -> list[Operation]:
+        return [_LIST.operation(self.find), _SHOW.operation(self.show), _MESSAGE.operation(self.message)]
 
     async def find(self, call: Call) -> Response:
         query = asked(call, FindLetters)
-        found = await self.acting(call).letters.find(
-            query.filter,
-            order=Order(query.order),
+        reveal = query.reveal == "true"
+        if reveal:
+            check_reveal(call)
+        wanted = self._office.filter(call, query.filter)
+        page = await self._office.index.find(
+            wanted,
+            scope=call.credential.tenant,
             after=query.cursor,
             limit=query.limit,
-            reveal=query.reveal == "true",
+            order=Order(query.order),
         )
-        return respond(200, found.document)
+        letters = await self._office.shown(call, page.letters, reveal=reveal)
+        elsewhere = page.cursor is not None or query.cursor is not None
+        document = {
+            "letters": letters,
+            **place(page),
+            "behind": self._office.index.freshness.behind,
+            "notice": unsearched(wanted),
+            "empty": None if elsewhere else await self._office.empty(call, wanted, len(page.letters)),
+        }
+        return respond(200, document)
 
     async def show(self, call: Call) -> Response:
-        reveal = asked(call, ShowOne).reveal == "true"
-        shown = await self.acting(call).letters.show(call.request.path_params["id"], reveal=reveal)
-        return respond(200, shown.document, {"ETag": tag(shown.found.progress.generation)})
+        query = asked(call, ShowOne)
+        account = await account_of(self._office, call)
+        if account.state is not State.DEAD:
+            detail = f"this message is {account.state}, not a dead letter: GET /admin/dlq/messages/ shows it"
+            raise Refused(NOT_FOUND, detail)
+        document = await self._shown(call, account, letter_document(as_letter(account)), query)
+        return respond(200, document, {"ETag": tag(account.progress.generation)})
 
     async def message(self, call: Call) -> Response:
-        reveal = asked(call, ShowOne).reveal == "true"
-        shown = await self.acting(call).messages.show(call.request.path_params["id"], reveal=reveal)
-        return respond(200, shown.document)
+        query = asked(call, ShowOne)
+        account = await account_of(self._office, call)
+        return respond(200, await self._shown(call, account, account_document(account), query))
 
-    async def shape(self, call: Call) -> Response:
-        query = asked(call, AskShape)
-        found = await self.acting(call).letters.shape(query.filter, limit=query.limit)
-        return respond(200, found.document)
+    async def _shown(
+        self, call: Call, account: Account, document: dict[str, Any], query: ShowOne
+    ) -> dict[str, Any]:
+        reveal = query.reveal == "true"
+        if reveal:
+            await self._office.may_reveal(call, [account.message.id])
+        text = await why(self._office.store, account)
+        fit = await asyncio.to_thread(self._office.fit, document, reveal=reveal)
+        return fit | {"why": text if reveal else redact(text)}
+
+
+async def account_of(office: Office, call: Call) -> Account:
+    """The message that the address names; Refused when there is none that the caller may see."""
+    account = await office.store.get(call.request.path_params["id"])
+    if account is None or not call.credential.sees(account.message.tenant):
+        raise Refused(NOT_FOUND, "there is no such message: it may have finished and been cleaned up")
+    return account
+
+
+def place(page: FoundPage) -> dict[str, Any]:
+    """Where a search goes on, and how far it has looked."""
+    looked = page.looked
+    return {
+        "cursor": page.cursor,
+        "looked": None if looked is None else {"letters": looked.letters, "of": looked.of},
+    }

@@ -13,13 +13,6 @@ returning seq, id, ?2, lane, queue, generation, dedupe, parent, open_children,
   open_children > 0 or exists (select 1 from messages c indexed by family where c.parent = messages.id),
   operation, attempts
 
--- A parent with open children is completed instead: its record stays as long as they need it.
--- name: forget
-delete from messages where id in (select value from json_each(?1)) and lease = ?2 and open_children = 0
-returning seq, id, ?2, lane, queue, generation, dedupe, parent, open_children,
-  open_children > 0 or exists (select 1 from messages c indexed by family where c.parent = messages.id),
-  operation, attempts
-
 -- name: retry
 update messages set state = 'waiting', lease = null, lapse = null, due_at = ?3, crashes = 0
 where id = ?1 and lease = ?2

@@ -28,10 +28,12 @@ update messages set state = 'claimed', lease = ?2, lapse = 'expired' where seq =
 returning seq, id, lane, enqueued_at, ttl_s, first_track, dedupe, due_at, expires_at, attempts, crashes,
   generation, operation, lapse, parent
 
--- A parent with open children is not in the index.
+-- A parent with open children is not in the index. A child stays while its parent is not settled: it may fan out
+-- again, and what it fans out must be known then.
 -- name: finished_before
-select seq from messages indexed by finished
+select seq from messages m indexed by finished
 where (state = 'done' or move not in ('discard', 'replace')) and open_children = 0 and finished_at < ?
+  and (parent is null or not exists (select 1 from messages p where p.id = m.parent and p.finished_at is null))
 order by finished_at limit ?
 
 -- The newest record that is one too many; those up to it may go.
@@ -41,14 +43,17 @@ where (state = 'done' or move not in ('discard', 'replace')) and open_children =
 order by finished_at desc, seq desc limit 1 offset ?
 
 -- name: finished_beyond
-select seq from messages indexed by finished
+select seq from messages m indexed by finished
 where (state = 'done' or move not in ('discard', 'replace')) and open_children = 0 and (finished_at, seq) <= (?, ?)
+  and finished_at < ?
+  and (parent is null or not exists (select 1 from messages p where p.id = m.parent and p.finished_at is null))
 order by finished_at, seq limit ?
 
 -- What people discarded or replaced, which still has its content; a child among them is still open.
 -- name: discarded_before
-select seq, parent from messages indexed by discarded
+select seq, parent from messages m indexed by discarded
 where move in ('discard', 'replace') and open_children = 0 and finished_at < ?
+  and (parent is null or not exists (select 1 from messages p where p.id = m.parent and p.finished_at is null))
 order by finished_at limit ?
 
 -- name: remove_message

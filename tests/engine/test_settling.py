@@ -1,0 +1,179 @@
+"""What the store refuses is asked again while the lease is held, and never holds back its neighbours.
+
+Rights go and come by the server's own ACL; a SQLite file refuses by a trigger that another program makes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+import pytest
+
+from redrive import Redrive, RetryPolicy, Temporary
+from redrive.core.lifecycle import State
+from redrive.telemetry.events import (
+    Buried,
+    Completed,
+    LoopFailed,
+    RetryScheduled,
+    SettleRefused,
+    StoreBack,
+    StoreTrouble,
+)
+from tests.servers import ask, start_redis
+
+from .conftest import MakeApp, working
+
+LEASE_S = 1.0
+Refusing = Callable[[], None]
+
+
+class Site:
+    """An app, and a way to have its store refuse every settlement, and take them again."""
+
+    def __init__(self, app: Redrive, refuse: Callable[[], None], allow: Callable[[], None]) -> None:
+        self.app, self.refuse, self.allow = app, refuse, allow
+
+
+@pytest.fixture
+async def redis_site(tmp_path: Path, make_app: MakeApp) -> AsyncIterator[Site]:
+    server = start_redis(tmp_path)
+    ask(server.port, "ACL", "SETUSER", "worker", "on", ">secret", "~*", "&*", "+@all")
+    store = f"redis://worker:secret@127.0.0.1:{server.port}/0"
+    try:
+        async with make_app(store=store, **{"worker.lease_s": LEASE_S}) as app:
+            yield Site(
+                app,
+                lambda: _rights(server.port, "-evalsha", "-eval"),
+                lambda: _rights(server.port, "+evalsha", "+eval"),
+            )
+    finally:
+        server.stop()
+
+
+def _rights(port: int, *rights: str) -> None:
+    assert ask(port, "ACL", "SETUSER", "worker", *rights) == b"+OK\r\n"
+
+
+@pytest.fixture
+async def sqlite_site(tmp_path: Path, make_app: MakeApp) -> AsyncIterator[Site]:
+    path = tmp_path / "redrive.db"
+
+    def refuse() -> None:
+        # A claim sets a lease, a settlement takes it away.
+        _run(path, "create trigger refuse before update on messages when new.lease is null", "abort")
+
+    async with make_app(**{"worker.lease_s": LEASE_S}) as app:
+        yield Site(app, refuse, lambda: _run(path, "drop trigger refuse"))
+
+
+def _run(path: Path, statement: str, body: str = "") -> None:
+    connection = apsw.Connection(str(path))
+    connection.set_busy_timeout(10_000)
+    tail = " begin select raise(abort, 'refused'); end" if body else ""
+    connection.execute(statement + tail)
+    connection.close()
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def site(request: pytest.FixtureRequest) -> Site:
+    found: Site = request.getfixturevalue(f"{request.param}_site")
+    return found
+
+
+async def test_settlements_that_are_refused_for_a_while_are_repeated_and_nothing_runs_twice(
+    site: Site,
+) -> None:
+    begun: Counter[int] = Counter()
+    go_on, many = asyncio.Event(), asyncio.Event()
+
+    @site.app.handler("orders", concurrency=40, retry=RetryPolicy(attempts=1))
+    async def handle(number: int) -> None:
+        begun[number] += 1
+        if len(begun) == 40:
+            many.set()
+        await go_on.wait()
+        if number % 2:
+            raise Temporary("odd")
+
+    ids = [(await site.app.submit("orders", number)).id for number in range(40)]
+    async with working(site.app) as events:
+        async with asyncio.timeout(30):
+            await many.wait()
+        site.refuse()
+        go_on.set()
+        await events.wait_for(StoreTrouble)
+        site.allow()
+        await events.wait_for(Completed, 20)
+        await events.wait_for(Buried, 20)
+    told = [event for event in events.of(StoreTrouble) if "settle" in str(event)]
+    assert len(told) == 1
+    assert [event for event in events.of(StoreBack) if "settle" in str(event)]
+    assert (set(begun.values()), events.of(SettleRefused)) == ({1}, [])
+    for number, message_id in enumerate(ids):
+        account = await site.app.store.get(message_id)
+        assert account is not None
+        assert account.state is (State.DEAD if number % 2 else State.DONE)
+
+
+@contextmanager
+def _trigger(path: Path, statement: str) -> Iterator[None]:
+    _run(path, f"create trigger poison {statement}", "abort")
+    yield
+    _run(path, "drop trigger poison")
+
+
+async def test_a_failure_that_the_store_cannot_keep_becomes_a_plain_one(
+    sqlite_site: Site, tmp_path: Path
+) -> None:
+    begun: Counter[str] = Counter()
+
+    @sqlite_site.app.handler("orders", retry=RetryPolicy(attempts=2, base_s=0.01, cap_s=0.02))
+    async def handle(name: str) -> None:
+        begun[name] += 1
+        if name == "poison":
+            raise Temporary("poison")
+
+    poison = await sqlite_site.app.submit("orders", "poison")
+    statement = "before insert on failures when new.reason like '%poison%'"
+    with _trigger(tmp_path / "redrive.db", statement):
+        async with working(sqlite_site.app) as events:
+            for number in range(20):
+                await sqlite_site.app.submit("orders", f"good {number}")
+            await events.wait_for(Completed, 20)
+            await events.wait_for(RetryScheduled)
+            await events.wait_for(Buried)
+    account = await sqlite_site.app.store.get(poison.id)
+    assert account is not None
+    assert (account.state, begun["poison"]) == (State.DEAD, 2)
+    assert all("refused to keep how" in failure.reason for failure in account.failures)
+    assert set(begun.values()) == {1, 2}
+
+
+async def test_a_settlement_that_is_never_taken_is_given_up_and_comes_back_as_lost(
+    sqlite_site: Site, tmp_path: Path
+) -> None:
+    begun: Counter[str] = Counter()
+
+    @sqlite_site.app.handler("orders")
+    async def handle(name: str) -> None:
+        begun[name] += 1
+
+    poison = await sqlite_site.app.submit("orders", "poison")
+    statement = f"before update on messages when new.lease is null and new.id = '{poison.id}'"
+    async with working(sqlite_site.app) as events:
+        with _trigger(tmp_path / "redrive.db", statement):
+            await events.wait_for(StoreTrouble)
+            number = 0
+            while not events.of(LoopFailed):
+                number += 1
+                await sqlite_site.app.submit("orders", f"good {number}")
+                await events.wait_for(Completed, number)
+        await events.wait_for(Completed, number + 1)
+    assert begun["poison"] == 2
+    assert {count for name, count in begun.items() if name != "poison"} == {1}
