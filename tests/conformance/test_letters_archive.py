@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from redrive.core.errors import InvalidMessage
 from redrive.core.failure import Failure, Kind, Scope
-from redrive.core.letters import DeadLetter, LetterKey
+from redrive.core.letters import DeadLetter, LetterKey, as_letter
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Track
 from redrive.core.ports import Cleanup, Status, Store
 from redrive.core.verdict import Bury, Reason, RetryAt, Settlement
 from tests.conformance.backends import Bench
-from tests.conformance.families import body_of, fan_out, running_parent
+from tests.conformance.families import CONTENT, body_of, fan_out, running_parent
 from tests.conformance.makers import (
     DAY_S,
     account,
@@ -213,3 +214,114 @@ async def test_an_archived_parent_keeps_its_body_for_its_open_children(store: St
     assert await store.bury([letter]) == {parent.message.id}
     await complete(store, delivery)
     assert await body_of(store, parent.message.id) == parent.message.body
+
+
+async def archived_family(store: Store, count: int = 2) -> tuple[str, list[DeadLetter]]:
+    """The children of one parent, dead and archived; the parent is done and has lost its body."""
+    parent = await running_parent(store)
+    await fan_out(store, parent, count)
+    await bury(store, *await drain(store))
+    found = await letters(store)
+    await archive(store, *found)
+    assert await body_of(store, parent.message.id) == b""
+    return parent.message.id, found
+
+
+async def test_a_letter_of_one_of_many_comes_with_what_they_share(store: Store) -> None:
+    parent = await running_parent(store)
+    (child,) = await fan_out(store, parent, 1)
+    assert (await account(store, child)).shared == CONTENT
+    await bury(store, await take_one(store))
+    (letter,) = await letters(store)
+    assert (letter.message.body, letter.shared) == (b"to one", CONTENT)
+    (found,) = await store.accounts("orders", [child])
+    assert as_letter(found) == letter
+    assert (await account(store, parent.message.id)).shared is None
+    await archive(store, letter)
+    assert (await account(store, child)).shared is None
+
+
+@pytest.mark.parametrize("aged", [False, True])
+async def test_a_child_brings_back_what_its_parent_has_lost(bench: Bench, store: Store, aged: bool) -> None:
+    parent, (first, second) = await archived_family(store)
+    if aged:
+        bench.advance(30 * DAY_S)
+        while await store.cleanup(Cleanup(store.now())):
+            pass
+        assert await store.get(parent) is None
+    assert await store.bury([first]) == {first.message.id}
+    assert await letters(store) == [first]
+    assert await store.bury([first, second]) == {second.message.id}
+    assert await letters(store) == [first, second]
+    assert ((await lane(store)).dead, (await lane(store)).done) == (2, 0)
+    await store.redrive("orders", keys([one.message.id for one in (first, second)]), actor="ann")
+    deliveries = await drain(store)
+    assert [(one.message, one.parent_body) for one in deliveries] == [
+        (one.message, CONTENT) for one in (first, second)
+    ]
+    await complete(store, deliveries[0])
+    assert await body_of(store, parent) == CONTENT
+    await complete(store, deliveries[1])
+    assert await body_of(store, parent) == b""
+
+
+async def test_a_parent_that_came_back_stays_while_its_children_need_it(bench: Bench, store: Store) -> None:
+    parent, (first, second) = await archived_family(store)
+    await store.bury([first])
+    bench.advance(30 * DAY_S)
+    while await store.cleanup(Cleanup(store.now(), keep=0)):
+        pass
+    assert await body_of(store, parent) == CONTENT
+    assert await letters(store) == [first]
+    await archive(store, first)
+    assert await body_of(store, parent) == b""
+    bench.advance(30 * DAY_S)
+    while await store.cleanup(Cleanup(store.now(), keep=0)):
+        pass
+    assert await store.get(parent) is None
+    assert await store.bury([second, first]) == {first.message.id, second.message.id}
+
+
+async def test_a_child_without_what_it_shares_is_refused(store: Store) -> None:
+    parent, (first, _) = await archived_family(store)
+    with pytest.raises(InvalidMessage, match=parent):
+        await store.bury([replace(first, shared=None)])
+    assert await letters(store) == []
+
+
+async def test_a_dead_parent_and_its_dead_child_come_back_in_any_order(bench: Bench, store: Store) -> None:
+    parent = await running_parent(store)
+    await submit(store, 1, parent=parent.message.id, body=b"to one")
+    await bury(store, await take_one(store))
+    bench.advance(1)
+    await bury(store, parent)
+    child, above = await letters(store)
+    await archive(store, child, above)
+    bench.advance(30 * DAY_S)
+    while await store.cleanup(Cleanup(store.now())):
+        pass
+    assert await store.bury([child]) == {child.message.id}
+    assert await store.bury([above]) == {parent.message.id}
+    assert await letters(store) == [child, above]
+    await store.remove("orders", keys([parent.message.id]), Move.DISCARD, actor="ann")
+    await store.redrive("orders", keys([child.message.id]), actor="ann")
+    assert (await take_one(store)).parent_body == CONTENT
+
+
+async def test_a_parent_that_was_done_after_its_children_comes_back_too(bench: Bench, store: Store) -> None:
+    parent = await running_parent(store)
+    await submit(store, 1, parent=parent.message.id, body=b"to one")
+    await bury(store, await take_one(store))
+    (letter,) = await letters(store)
+    await archive(store, letter)
+    await complete(store, parent)
+    assert await store.bury([letter]) == {letter.message.id}
+    bench.advance(30 * DAY_S)
+    while await store.cleanup(Cleanup(store.now(), keep=0)):
+        pass
+    assert await letters(store) == [letter]
+    await store.redrive("orders", keys([letter.message.id]), actor="ann")
+    child = await take_one(store)
+    assert child.parent_body == CONTENT
+    await complete(store, child)
+    assert await body_of(store, parent.message.id) == b""

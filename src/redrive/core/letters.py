@@ -36,7 +36,10 @@ class Redriven:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A dead message with everything that led there. `failures` are in order, of all generations."""
+    """A dead message with everything that led there. `failures` are in order, of all generations.
+
+    `shared` is the body of its parent, where it has one: what it needs to run again besides its own.
+    """
 
     message: Message
     progress: Progress
@@ -45,6 +48,7 @@ class DeadLetter:
     fingerprint: str
     failures: tuple[Failure, ...] = ()
     redrives: tuple[Redriven, ...] = ()
+    shared: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,10 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The whole life of one message. A finished one keeps its headers and has lost its body."""
+    """The whole life of one message. A finished one keeps its headers and has lost its body.
+
+    `shared` is the body of its parent, where it has one and is not finished.
+    """
 
     message: Message
     progress: Progress
@@ -126,6 +133,7 @@ class Account:
     died_at: int | None = None
     finished_at: int | None = None
     removal: Removal | None = None
+    shared: bytes | None = None
 
     @property
     def state(self) -> State:
@@ -146,4 +154,5 @@ def as_letter(account: Account) -> DeadLetter:
         fingerprint=last.fingerprint if last else "",
         failures=account.failures,
         redrives=account.redrives,
+        shared=account.shared,
     )

@@ -235,7 +235,8 @@ class Moves(Protocol):
     async def bury(self, letters: Sequence[DeadLetter]) -> AbstractSet[str]:
         """Take in dead letters from elsewhere, as they are; ids already known are skipped (P28), except
         those whose record says they were archived, and not at a later generation: these are dead again,
-        as they were."""
+        as they were. A child whose parent is gone, or has lost its body, brings what they share back with it;
+        without that it is refused."""
         ...
 
     async def cancel(self, queue: str, ids: Sequence[str], *, actor: str) -> AbstractSet[str]:
@@ -336,8 +337,8 @@ class Feed(Protocol):
     """What tells a disposable index what became of a queue's letters."""
 
     async def changes(self, queue: str, *, after: int, limit: int = PAGE) -> ChangePage:
-        """Letters that died or left since a position, each id once; 0 is the beginning, where only what is
-        dead now is told."""
+        """Letters that died or left since a position, each id once and without what it shares; 0 is the
+        beginning, where only what is dead now is told."""
         ...
 
 

@@ -2,8 +2,8 @@
 -- Composed after: frames
 --
 -- For each known id: { id, place (messages, letters or finished), what lies there, progress, held, lease
--- deadline or -1, failures, re-drives, tracebacks as digest, text, digest, text, ... }; empty where there is
--- none.
+-- deadline or -1, failures, re-drives, tracebacks as digest, text, digest, text, ..., the frame of its parent };
+-- empty where there is none. A parent's frame comes with the first of its children, while that is not finished.
 
 -- Where packing.StoredFailure has the digest of the traceback; empty for none.
 local TRACE = 8
@@ -58,6 +58,19 @@ local function read_accounts(ids)
   local accounts = {}
   for _, id in ipairs(ids) do
     accounts[#accounts + 1] = read_account(id)
+  end
+  return accounts
+end
+
+local function with_parents(accounts)
+  local seen = {}
+  for _, account in ipairs(accounts) do
+    local head = account[2] ~= 'finished' and read_head(account[3])
+    local parent = head and head.parent
+    account[10] = parent and not seen[parent] and find_frame(parent) or ''
+    if parent then
+      seen[parent] = true
+    end
   end
   return accounts
 end

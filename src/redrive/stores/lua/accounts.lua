@@ -7,4 +7,4 @@
 -- ARGV 2...  ids
 -- Returns    the rows as account_rows says, of those that are known
 
-return read_accounts(list_ids(2))
+return with_parents(read_accounts(list_ids(2)))

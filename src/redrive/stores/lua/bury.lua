@@ -4,10 +4,11 @@
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew
--- ARGV 2...  for each letter: id, digest of the body, frame, packed progress; number of failures, for each
---            packed failure, digest of its traceback, traceback; number of re-drives, each packed
--- Returns    { the ids taken in }; when a parent is unknown or has lost its body, nothing is written:
---            { {}, id of its child }
+-- ARGV 2...  for each letter: id, digest of the body, frame, packed progress, frame of its parent (empty for none, or
+--            where a letter before it had it); number of failures, for each packed failure, digest of its traceback,
+--            traceback; number of re-drives, each packed
+-- Returns    { the ids taken in }; when a parent is unknown or has lost its body, and its frame did not come with its
+--            child, nothing is written: { {}, id of its child }
 
 local function read_list(index, width)
   local rows, number = {}, integer(index)
@@ -21,13 +22,19 @@ local function read_list(index, width)
   return rows, index + 1 + number * width
 end
 
+-- Frames of parents, by their ids.
+local shared = {}
+
 local function read_letter(index)
   local item = make_item(ARGV[index], ARGV[index + 2], ARGV[index + 3])
   if not item or not item.head or item.died_at == 0 then
     error('a letter has no frame or progress that can be read, or has not died')
   end
   local letter = { item = item, digest = ARGV[index + 1] }
-  letter.failures, index = read_list(index + 4, 3)
+  if item.parent and ARGV[index + 4] ~= '' then
+    shared[item.parent] = ARGV[index + 4]
+  end
+  letter.failures, index = read_list(index + 5, 3)
   letter.redrives, index = read_list(index, 1)
   return letter, index
 end
@@ -47,8 +54,31 @@ local function take_key(item, digest)
   end
 end
 
+-- The record of a parent that is gone: as if it had been archived, so that its own letter may take its place.
+local function make_parent(id)
+  local item = make_item(id, shared[id])
+  item.state, item.finished_at, item.move, item.actor = 'removed', now, 'archive', 'restore'
+  write_ending(item, item.frame)
+end
+
+-- A parent that has lost its body, or is gone, comes back with what its children share.
+local function bring_back(id)
+  local ending = redis.call('HGET', root .. ':finished', id)
+  if not ending then
+    return make_parent(id)
+  end
+  local frame, packed = open_ending(ending)
+  local body = string.sub(shared[id], read_head(shared[id]).length + 1)
+  local whole = struct.pack(ENDING, struct.unpack(ENDING, ending), #packed) .. packed .. drop_body(frame) .. body
+  redis.call('HSET', root .. ':finished', id, whole)
+  redis.call('ZREM', root .. ':finished_order', id)
+end
+
 local function bury(letter)
   local item = letter.item
+  if item.parent and not can_have_children(item.parent) then
+    bring_back(item.parent)
+  end
   redis.call('HDEL', root .. ':finished', item.id)
   redis.call('ZREM', root .. ':finished_order', item.id)
   if item.parent then
@@ -81,7 +111,8 @@ local function choose(letters)
   for _, letter in ipairs(letters) do
     local id, parent = letter.item.id, letter.item.parent
     if not known[id] and not is_known(letter) then
-      if parent and not known[parent] and not can_have_children(parent) then
+      local orphaned = parent and (parent == id or not (shared[parent] and read_head(shared[parent])))
+      if orphaned and not known[parent] and not can_have_children(parent) then
         orphan = orphan or id
       end
       known[id] = true

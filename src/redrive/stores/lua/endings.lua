@@ -175,10 +175,25 @@ local function count_finished()
   return redis.call('LLEN', root .. ':done') + redis.call('ZCARD', root .. ':finished_order')
 end
 
+-- Without those that have open children again, since one came back from an archive; they age anew with its end.
+local function without_parents(ids)
+  if redis.call('EXISTS', root .. ':children') == 0 then
+    return ids
+  end
+  local chosen = {}
+  for _, id in ipairs(ids) do
+    if not has_children(id) then
+      chosen[#chosen + 1] = id
+    end
+  end
+  return chosen
+end
+
 -- Forgets finished messages, which are in no order any more, with everything that was kept of them. A child whose
 -- parent is not settled goes to the end of the line instead: the parent may fan out again. Returns how many went.
 local function forget_finished(ids)
   local going = {}
+  ids = without_parents(ids)
   local failures = redis.call('EXISTS', root .. ':failures') == 1 and get_all(root .. ':failures', ids) or {}
   for index, ending in ipairs(get_all(root .. ':finished', ids)) do
     local id, parent = ids[index], ending and parent_of(ending)

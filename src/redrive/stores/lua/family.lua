@@ -6,4 +6,4 @@
 -- ARGV 1  skew    ARGV 2  id of the parent
 -- Returns the rows as account_rows says
 
-return read_accounts(redis.call('ZRANGE', root .. ':family:' .. ARGV[2], 0, -1))
+return with_parents(read_accounts(redis.call('ZRANGE', root .. ':family:' .. ARGV[2], 0, -1)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from redrive.core.failure import Failure
 from redrive.core.letters import Account, DeadLetter, Redriven, Removal
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Message
-from redrive.stores.redis.frames import open_frame
+from redrive.stores.redis.frames import open_body, open_frame
 from redrive.stores.redis.ids import unpack_id
 from redrive.stores.redis.packing import (
     StoredProgress,
@@ -25,6 +26,7 @@ from redrive.stores.redis.packing import (
 _ENDED_AT_BYTES = 6
 _ENDING_BYTES = 8
 _CHARGED = 16
+_FINISHED = frozenset((State.DONE, State.REMOVED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class StoredAccount:
     failures: tuple[Failure, ...]
     redrives: tuple[Redriven, ...]
     lease_until_at: int | None
+    shared: bytes | None = None
 
     def account(self) -> Account:
         return Account(
@@ -49,6 +52,7 @@ class StoredAccount:
             self.stored.died_at or None,
             self.stored.finished_at or None,
             self._removal(),
+            self.shared,
         )
 
     def letter(self) -> DeadLetter | None:
@@ -64,6 +68,7 @@ class StoredAccount:
             self.stored.fingerprint,
             self.failures,
             self.redrives,
+            self.shared,
         )
 
     def _removal(self) -> Removal | None:
@@ -71,9 +76,23 @@ class StoredAccount:
         return Removal(stored.finished_at, Move(stored.move), stored.actor) if stored.move else None
 
 
+def read_accounts(queue: str, rows: Iterable[list[Any]]) -> list[StoredAccount]:
+    """Rows of account_rows.lua with the bodies of their parents, each of which came once."""
+    found: list[StoredAccount] = []
+    bodies: dict[str, bytes | None] = {}
+    for row in rows:
+        one, parent = read_account(queue, row), row[9]
+        if one.message.parent is not None and one.state not in _FINISHED:
+            if parent:
+                bodies[one.message.parent] = open_body(parent)
+            one = replace(one, shared=bodies.get(one.message.parent))
+        found.append(one)
+    return found
+
+
 def read_account(queue: str, row: list[Any]) -> StoredAccount:
-    """One row of account_rows.lua."""
-    raw_id, place, content, packed, held, until_at, failures, redrives, traces = row
+    """One row of account_rows.lua, without what it shares."""
+    raw_id, place, content, packed, held, until_at, failures, redrives, traces = row[:9]
     if place == b"finished":
         frame, packed, ended_at = _open_ending(content)
         message, stored = _read_message(unpack_id(raw_id), queue, frame, packed or None, attempts=1)

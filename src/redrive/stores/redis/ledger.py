@@ -14,7 +14,7 @@ from typing import Any
 from redrive.core.errors import InvalidMessage
 from redrive.core.letters import Account, DeadLetter, LetterPage, OperationTally
 from redrive.core.ports import PAGE
-from redrive.stores.redis.accounts import StoredAccount, read_account
+from redrive.stores.redis.accounts import StoredAccount, read_accounts
 from redrive.stores.redis.client import Argument, Client, whole_call
 from redrive.stores.redis.ids import pack_id, unpack_id
 
@@ -30,8 +30,8 @@ class RedisLedger:
     @whole_call
     async def get(self, message_id: str) -> Account | None:
         for queue, rows in await self._ask_queues("accounts", pack_id(message_id)):
-            for row in rows:
-                return read_account(queue, row).account()
+            for one in read_accounts(queue, rows):
+                return one.account()
         return None
 
     @whole_call
@@ -46,7 +46,7 @@ class RedisLedger:
     async def family(self, parent_id: str) -> list[Account]:
         for queue, rows in await self._ask_queues("family", pack_id(parent_id)):
             if rows:
-                return [read_account(queue, row).account() for row in rows]
+                return [one.account() for one in read_accounts(queue, rows)]
         return []
 
     @whole_call
@@ -74,7 +74,7 @@ class RedisLedger:
 
     async def _read_accounts(self, queue: str, ids: Sequence[bytes]) -> list[StoredAccount]:
         rows: list[list[Any]] = await self._client.run("accounts", self._client.queue_key(queue), *ids)
-        return [read_account(queue, row) for row in rows]
+        return read_accounts(queue, rows)
 
     async def _read_letters(self, page: Sequence[tuple[bytes, str]]) -> tuple[DeadLetter, ...]:
         by_queue: defaultdict[str, list[bytes]] = defaultdict(list)

@@ -48,8 +48,12 @@ class RedisMoves:
     @whole_call
     async def bury(self, letters: Sequence[DeadLetter]) -> AbstractSet[str]:
         by_queue: defaultdict[str, list[Argument]] = defaultdict(list)
+        sent: set[tuple[str, str | None]] = set()
         for letter in letters:
-            by_queue[letter.message.queue] += pack_letter(letter)
+            family = (letter.message.queue, letter.message.parent)
+            by_queue[letter.message.queue] += pack_letter(letter, with_parent=family not in sent)
+            if letter.shared is not None:
+                sent.add(family)
         buried: set[str] = set()
         for queue, arguments in by_queue.items():
             await self._client.know_queue(queue)

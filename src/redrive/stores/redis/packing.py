@@ -8,6 +8,7 @@ each.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from hashlib import blake2b
 
 import msgspec
@@ -15,7 +16,7 @@ import msgspec
 from redrive.core.failure import Failure, Kind, Scope
 from redrive.core.letters import DeadLetter, Redriven, RedriveResult
 from redrive.core.lifecycle import State
-from redrive.core.message import Message, Progress, Track
+from redrive.core.message import Message, Progress, Track, expiry
 from redrive.core.verdict import Reason
 from redrive.stores.redis.frames import TRACKS, digest_body, pack_frame
 from redrive.stores.redis.ids import pack_id
@@ -117,8 +118,8 @@ def pack_failure(failure: Failure | None) -> tuple[bytes, str, bytes]:
     return _encoder.encode(stored), trace_digest, trace
 
 
-def pack_letter(letter: DeadLetter) -> list[str | int | bytes]:
-    """A dead letter from elsewhere, as bury.lua takes it."""
+def pack_letter(letter: DeadLetter, *, with_parent: bool) -> list[str | int | bytes]:
+    """A dead letter from elsewhere, as bury.lua takes it; with what it shares, where that is known."""
     message, progress = letter.message, letter.progress
     frame = pack_frame(message, progress.due_at, progress.expires_at)
     packed = _encoder.encode(_letter_progress(letter, message, progress))
@@ -127,8 +128,17 @@ def pack_letter(letter: DeadLetter) -> list[str | int | bytes]:
         _encoder.encode(StoredRedriven(one.at, one.generation, one.actor, one.operation, one.result))
         for one in letter.redrives
     ]
-    head: list[str | int | bytes] = [pack_id(message.id), digest_body(message.body), frame, packed]
+    parent = _pack_parent(message, letter.shared) if with_parent else b""
+    head: list[str | int | bytes] = [pack_id(message.id), digest_body(message.body), frame, packed, parent]
     return [*head, len(letter.failures), *failures, len(redrives), *redrives]
+
+
+def _pack_parent(child: Message, shared: bytes | None) -> bytes:
+    """The frame of a parent of which only the body is known."""
+    if child.parent is None or shared is None:
+        return b""
+    parent = replace(child, id=child.parent, body=shared, dedupe=None, headers={}, parent=None)
+    return pack_frame(parent, child.enqueued_at, expiry(child.enqueued_at, child.enqueued_at, child.ttl_s))
 
 
 def _letter_progress(letter: DeadLetter, message: Message, progress: Progress) -> StoredProgress:

@@ -1,8 +1,8 @@
 """Taking in dead letters from elsewhere, and back from an archive.
 
 A letter that is not known gets a new row; one that was archived gets its own row back, unless that is the
-record of a later death. Everything else that is known is skipped (P28).
-Known weakness: an archived child comes back even where its parent has lost the body that they shared.
+record of a later death. Everything else that is known is skipped (P28). A child whose parent is gone, or has
+lost its body, brings both back: a record that its children keep, and that its own letter may replace.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from redrive.core.letters import DeadLetter
-from redrive.core.message import content_digest
+from redrive.core.message import Message, content_digest
 from redrive.stores.sqlite.append import body_hash
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.failures import add_failures
@@ -59,16 +59,31 @@ class _Burial:
         known: tuple[int, int] | None = row.fetchone()
         if known is None:
             self._last += 1
-            self._write("take_in", self._last, letter, self._shared(letter, archived=False))
+            self._write("take_in", self._last, letter, self._shared(letter))
         elif known[1]:
-            self._write("restore", known[0], letter, self._shared(letter, archived=True))
+            self._write("restore", known[0], letter, self._shared(letter))
 
-    def _shared(self, letter: DeadLetter, *, archived: bool) -> int:
-        """What it shares with its siblings, in bytes."""
-        parents = find_parents(self._db, self._book(letter.message.queue).queue.queue, [letter.message])
-        if archived and None in parents.values():
-            return 0
-        return shared_size(parents, letter.message)
+    def _shared(self, letter: DeadLetter) -> int:
+        """What it shares with its siblings, in bytes; InvalidMessage when that is neither here nor with it."""
+        message = letter.message
+        parents = find_parents(self._db, self._book(message.queue).queue.queue, [message])
+        if None in parents.values() and letter.shared is not None and self._bring_back(message, letter.shared):
+            return len(letter.shared)
+        return shared_size(parents, message)
+
+    def _bring_back(self, message: Message, shared: bytes) -> bool:
+        """Give a parent its body again, or the store its parent; False when another message has its id."""
+        book = self._book(message.queue)
+        known: tuple[int, int] | None = self._db.execute(SQL["parent"], (message.parent,)).fetchone()
+        if message.parent == message.id or (known is not None and known[1] != book.queue.queue):
+            return False
+        if known is None:
+            self._last += 1
+            lane = book.tenant(message.tenant).lane
+            row = (self._last, message.parent, book.queue.queue, lane, message.track, message.enqueued_at)
+            self._db.execute(SQL["add_parent"], (*row, message.ttl_s, len(shared), self._step.now))
+        self._db.execute(SQL["write_shared"], (self._last if known is None else known[0], shared))
+        return True
 
     def _write(self, statement: str, seq: int, letter: DeadLetter, shared: int) -> None:
         message, progress = letter.message, letter.progress

@@ -18,11 +18,19 @@ from redrive.core.lifecycle import Move, State
 from redrive.core.message import Message, Progress
 from redrive.core.verdict import Reason
 from redrive.stores.sqlite.connection import DIALECT
-from redrive.stores.sqlite.rows import TRACKS, decode_body, encode_list, read_failures, read_redrives
+from redrive.stores.sqlite.rows import (
+    TRACKS,
+    decode_body,
+    encode_list,
+    parent_bodies,
+    read_failures,
+    read_redrives,
+)
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "ledger")
 _BEFORE_ALL = (-(1 << 62), 0)
+_OPEN = frozenset((State.WAITING, State.CLAIMED, State.DEAD))
 
 
 @contextmanager
@@ -39,20 +47,20 @@ def get(db: apsw.Connection, message_id: str) -> Account | None:
     """The work of `Ledger.get`."""
     with snapshot(db):
         row = db.execute(SQL["message"], (message_id,)).fetchone()
-        return None if row is None else _account(db, row)
+        return None if row is None else _accounts(db, [row])[0]
 
 
 def accounts(db: apsw.Connection, queue: str, ids: Sequence[str]) -> list[Account]:
     """The work of `Ledger.accounts`."""
     with snapshot(db):
         rows: list[Any] = db.execute(SQL["accounts"], (queue, encode_list(ids))).fetchall()
-        return [_account(db, row) for row in rows]
+        return _accounts(db, rows)
 
 
 def family(db: apsw.Connection, parent_id: str) -> list[Account]:
     """The work of `Ledger.family`."""
     with snapshot(db):
-        return [_account(db, row) for row in db.execute(SQL["family"], (parent_id,)).fetchall()]
+        return _accounts(db, db.execute(SQL["family"], (parent_id,)).fetchall())
 
 
 def letters(db: apsw.Connection, queue: str | None, after: str | None, limit: int) -> LetterPage:
@@ -64,12 +72,18 @@ def letters(db: apsw.Connection, queue: str | None, after: str | None, limit: in
             rows = db.execute(SQL["letters"], (*place, limit)).fetchall()
         else:
             rows = db.execute(SQL["letters_of_queue"], (*place, limit, queue)).fetchall()
-        found = tuple(_letter(db, row) for row in rows)
+        shared = parent_bodies(db, (row[-1] for row in rows))
+        found = tuple(_letter(db, row, shared.get(row[-1])) for row in rows)
     cursor = f"{rows[-1][19]}.{rows[-1][0]}" if len(rows) == limit and rows else None
     return LetterPage(found, cursor)
 
 
-def _account(db: apsw.Connection, row: tuple[Any, ...]) -> Account:
+def _accounts(db: apsw.Connection, rows: Sequence[Any]) -> list[Account]:
+    shared = parent_bodies(db, (row[-1] for row in rows if row[8] in _OPEN))
+    return [_account(db, row, shared.get(row[-1]) if row[8] in _OPEN else None) for row in rows]
+
+
+def _account(db: apsw.Connection, row: tuple[Any, ...], shared: bytes | None) -> Account:
     seq, message, progress = _nouns(row)
     until_at, reason, died_at, _, finished_at, move, actor, _ = row[17:]
     return Account(
@@ -82,10 +96,11 @@ def _account(db: apsw.Connection, row: tuple[Any, ...]) -> Account:
         died_at,
         finished_at,
         None if move is None else Removal(finished_at, Move(move), actor),
+        shared,
     )
 
 
-def _letter(db: apsw.Connection, row: tuple[Any, ...]) -> DeadLetter:
+def _letter(db: apsw.Connection, row: tuple[Any, ...], shared: bytes | None) -> DeadLetter:
     seq, message, progress = _nouns(row)
     reason, died_at, fingerprint = row[18:21]
     return DeadLetter(
@@ -96,6 +111,7 @@ def _letter(db: apsw.Connection, row: tuple[Any, ...]) -> DeadLetter:
         fingerprint,
         read_failures(db, seq),
         read_redrives(db, seq),
+        shared,
     )
 
 

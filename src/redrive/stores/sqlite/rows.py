@@ -3,7 +3,7 @@ bytes, and spoils nothing beside it (P25)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -63,16 +63,22 @@ def read_deliveries(
 
 def _with_parents(db: apsw.Connection, deliveries: Sequence[Delivery]) -> list[Delivery]:
     """The same with the bodies of their parents, each read once."""
-    wanted = {one.message.parent for one in deliveries if one.message.parent is not None}
-    bodies: dict[str | None, Any] = dict(db.execute(FAMILIES["parent_bodies"], (encode_list(list(wanted)),)))
+    bodies = parent_bodies(db, (one.message.parent for one in deliveries))
     return [_with_parent(one, bodies.get(one.message.parent)) for one in deliveries]
 
 
-def _with_parent(delivery: Delivery, body: Any) -> Delivery:
+def parent_bodies(db: apsw.Connection, parents: Iterable[str | None]) -> dict[str | None, bytes]:
+    """What the children of these parents share, each body once."""
+    wanted = {parent for parent in parents if parent is not None}
+    rows = db.execute(FAMILIES["parent_bodies"], (encode_list(list(wanted)),)) if wanted else ()
+    return {parent: body for parent, body in rows if isinstance(body, bytes)}
+
+
+def _with_parent(delivery: Delivery, body: bytes | None) -> Delivery:
     parent = delivery.message.parent
     if parent is None:
         return delivery
-    if isinstance(body, bytes):
+    if body is not None:
         return replace(delivery, parent_body=body)
     why = f"the body of its parent {parent} is missing or is not bytes"
     return replace(delivery, unreadable=delivery.unreadable or why)

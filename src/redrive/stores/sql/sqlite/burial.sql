@@ -25,3 +25,16 @@ insert or replace into bodies (seq, headers, body) values (?, ?, ?)
 -- name: take_free_key
 insert into dedupe (lane, key, id, hash) values (?1, ?2, ?3, ?4)
 on conflict do update set id = ?3, hash = ?4, expires_at = null where expires_at <= ?5
+
+-- name: parent
+select seq, queue from messages where id = ?
+
+-- The record of a parent that is gone: as if it had been archived, so that its own letter may take its place.
+-- name: add_parent
+insert into messages (seq, id, queue, lane, state, track, due_at, expires_at, attempts, crashes, generation, size,
+  enqueued_at, ttl_s, first_track, finished_at, move, actor)
+values (?1, ?2, ?3, ?4, 'removed', ?5, ?6, ?6 + cast(round(?7 * 1000) as integer), 0, 0, 0, ?8, ?6, ?7, ?5, ?9,
+  'archive', 'restore')
+
+-- name: write_shared
+insert into bodies (seq, body) values (?1, ?2) on conflict do update set body = ?2
