@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from redrive.core.failure import Failure, Kind, Scope
@@ -67,6 +69,13 @@ letters = st.builds(
     failures=st.lists(failures, max_size=3).map(tuple),
     redrives=st.lists(redrives, max_size=2).map(tuple),
 )
+
+
+def child(number: int, family: int, *, at: int = 0, shared: bytes = b'{"mail": 1}') -> DeadLetter:
+    """The letter of one recipient of many."""
+    made = letter(number, at=at)
+    parent = f"{family:08x}-0000-7000-9000-00000000abcd"
+    return replace(made, message=replace(made.message, parent=parent), shared=shared)
 
 
 def letter(number: int = 0, *, body: bytes = b'{"n": 1}', queue: str = "orders", at: int = 0) -> DeadLetter:

@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redrive.core.letters import DeadLetter
-from redrive.core.ports import PAGE
+from redrive.core.ports import APPEND_BYTES, PAGE
 from redrive.office.archive.lines import ArchiveError, decode, encode, from_letter, to_letter
 from redrive.office.archive.reading import archive_pages, check_archive, read_archive
 from redrive.office.archive.writing import ArchiveWriter
-from tests.office.letters import letter, letters
+from tests.office.letters import child, letter, letters
 
 Lines = list[bytes]
 
@@ -64,6 +64,16 @@ def test_an_archive_gives_back_what_was_written(tmp_path: Path) -> None:
     assert check_archive(path).count == 4
 
 
+def test_what_letters_share_is_written_once_and_again_when_a_reader_has_forgotten_it(tmp_path: Path) -> None:
+    near = [child(number, number % 3, shared=b"mail %d" % (number % 3)) for number in range(12)]
+    far = [child(number, 50 + number % 20, shared=b"\xff %d" % (number % 20)) for number in range(40)]
+    mixed = [letter(99), *near, *far, letter(98)]
+    path = written(tmp_path, mixed)
+    assert list(read_archive(path)) == mixed
+    lines = gzip.decompress(path.read_bytes()).splitlines()
+    assert sum(b'"line":"shared"' in line for line in lines) == 3 + 40
+
+
 def test_nobody_else_may_read_an_archive_and_nothing_else_is_left_in_its_folder(tmp_path: Path) -> None:
     path = written(tmp_path / "new" / "folder", [letter()])
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -77,6 +87,19 @@ def test_a_person_can_check_an_archive_with_plain_tools(tmp_path: Path) -> None:
     assert (trailer["count"], trailer["sha256"]) == (2, hashlib.sha256(b"".join(lines)).hexdigest())
     head = json.loads(lines[0])
     assert (head["format"], head["queue"], head["store"]) == ("redrive letters", "orders", "sqlite:///x.db")
+
+
+def test_an_archive_of_the_first_version_is_read(tmp_path: Path) -> None:
+    made = [letter(1), letter(2)]
+    path = written(tmp_path, made)
+    rewrite(path, lambda lines: sealed([lines[0].replace(b'"version":2', b'"version":1'), *lines[1:]]))
+    assert list(read_archive(path)) == made
+
+
+async def test_pages_count_what_their_letters_share_once(tmp_path: Path) -> None:
+    large = b"x" * (APPEND_BYTES // 2)
+    path = written(tmp_path, [child(number, number // 3, shared=large) for number in range(9)])
+    assert [len(page) async for page in archive_pages(path)] == [4, 3, 2]
 
 
 async def test_pages_are_bounded(tmp_path: Path) -> None:
@@ -105,7 +128,7 @@ BREAKS: dict[str, tuple[Callable[[Lines], Lines], str]] = {
         "line 2",
     ),
     "a later version": (
-        lambda lines: sealed([lines[0].replace(b'"version":1', b'"version":2'), *lines[1:]]),
+        lambda lines: sealed([lines[0].replace(b'"version":2', b'"version":3'), *lines[1:]]),
         "use the version that wrote it",
     ),
     "a field of another version": (

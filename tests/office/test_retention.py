@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,11 +19,12 @@ from redrive.office.archive.reading import read_archive
 from redrive.office.archive.restoring import restore
 from redrive.office.archive.writing import ArchiveWriter
 from redrive.office.audit import AUDIT
+from redrive.office.retention.departure import Departure
 from redrive.office.retention.duty import BEAT_S, LOOK_S, Retention
-from redrive.office.retention.notice import notices, sentences
+from redrive.office.retention.notice import Notice, notices, sentences
 from redrive.telemetry.events import Event, LettersArchived, LettersLeaving, RetentionFailed, Telemetry
 from tests.conformance.backends import Bench
-from tests.conformance.families import fan_out, running_parent
+from tests.conformance.families import CONTENT, body_of, fan_out, running_parent
 from tests.conformance.makers import DAY_S, account, bury, counts, dead, drain, keys, letters
 
 _HOUR_S = 3_600.0
@@ -216,15 +219,55 @@ async def test_a_departure_is_in_the_audit_with_its_file_and_hash(
     assert (removal.move, removal.actor) == (Move.ARCHIVE, "retention")
 
 
-async def test_a_letter_that_needs_its_parents_body_stays_and_is_counted(
+async def test_letters_of_one_mail_leave_with_what_they_share_and_come_back(
     bench: Bench, store: Store, tmp_path: Path
 ) -> None:
-    await fan_out(store, await running_parent(store), 2)
-    for delivery in await drain(store):
-        await bury(store, delivery)
+    parent = await running_parent(store)
+    await fan_out(store, parent, 2)
+    await bury(store, *await drain(store))
+    before = await letters(store)
     await leave(bench, store, tmp_path)
-    assert len(await letters(store)) == 2
-    assert "2 letters of orders stay beyond that" in await said(store)
+    assert await letters(store) == []
+    assert await body_of(store, parent.message.id) == b""
+    (path,) = archives(tmp_path)
+    assert archived(tmp_path) == before
+    assert gzip.decompress(path.read_bytes()).count(CONTENT) == 1
+    assert await restore_all(store, path) == 2
+    assert await letters(store) == before
+    await store.redrive("orders", keys([one.message.id for one in before]), actor="ann")
+    assert [one.parent_body for one in await drain(store)] == [CONTENT, CONTENT]
+
+
+async def test_a_family_that_left_in_two_files_comes_back_from_each(store: Store, tmp_path: Path) -> None:
+    await fan_out(store, await running_parent(store), 2)
+    await bury(store, *await drain(store))
+    before = await letters(store)
+    for name, letter in zip(("early", "late"), before, strict=True):
+        departure = Departure(store, "orders", tmp_path / name)
+        await departure.add([letter])
+        await departure.end()
+    assert await letters(store) == []
+    (early,), (late,) = archives(tmp_path / "early"), archives(tmp_path / "late")
+    assert await restore_all(store, late) == 1
+    assert await letters(store) == before[1:]
+    assert await restore_all(store, late) == 0
+    assert await restore_all(store, early) == 1
+    assert await letters(store) == before
+
+
+async def test_a_letter_that_has_lost_what_it_shares_stays_and_is_counted(
+    store: Store, tmp_path: Path
+) -> None:
+    parent = await running_parent(store)
+    await fan_out(store, parent, 1)
+    await bury(store, *await drain(store))
+    lost = [replace(one, shared=None) for one in await letters(store)]
+    departure = Departure(store, "orders", tmp_path)
+    await departure.add(lost)
+    await departure.end()
+    assert (departure.left, archives(tmp_path), len(await letters(store))) == (0, [], 1)
+    notice = Notice("orders", store.now(), shared=2)
+    assert "2 letters of orders stay beyond that: what they share" in "".join(sentences(notice))
 
 
 async def test_a_discarded_letter_keeps_its_content_as_long_as_a_dead_one(bench: Bench, store: Store) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from redrive.office.archive.restoring import restore
 from redrive.office.retention.duty import Retention
 from redrive.wiring import make_store
 from tests.conformance.makers import DAY_S, letters
-from tests.office.letters import letter
+from tests.office.letters import child, letter
 from tests.office.retention_child import POINTS
 
 _LETTERS = 600
@@ -31,13 +32,25 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"{request.getfixturevalue('redis_url')}?prefix=test:{uuid.uuid4().hex[:12]}"
 
 
+def _alone(number: int, at: int) -> DeadLetter:
+    return letter(number, at=at)
+
+
+def _one_of_many(number: int, at: int) -> DeadLetter:
+    return child(number, number % 20, at=at, shared=b"the mail %d" % (number % 20))
+
+
+@pytest.mark.parametrize("make", [_alone, _one_of_many])
 @pytest.mark.parametrize("point", POINTS)
-async def test_a_kill_while_letters_leave_loses_none(url: str, tmp_path: Path, point: str) -> None:
+async def test_a_kill_while_letters_leave_loses_none(
+    url: str, tmp_path: Path, point: str, make: Callable[[int, int], DeadLetter]
+) -> None:
     store, folder = make_store(url, FinishedSettings()), tmp_path / "archive"
     settings = RetentionSettings(folder=str(folder))
     await store.open()
     try:
-        made = [letter(number, at=store.now() - 7 * _DAY_MS) for number in range(_LETTERS)]
+        died_at = store.now() - 7 * _DAY_MS
+        made = [make(number, died_at) for number in range(_LETTERS)]
         await store.bury(made)
         await Retention(store, settings).step()
         store.skew_ms = _DAY_MS

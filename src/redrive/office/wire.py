@@ -33,6 +33,15 @@ def payload(body: bytes) -> Any:
         return {"base64": base64.b64encode(body).decode("ascii")}
 
 
+def whole_payload(body: bytes, shared: bytes | None) -> Any:
+    """The payload on top of what it shares with its siblings, where both are JSON objects."""
+    own = payload(body)
+    common = None if shared is None else payload(shared)
+    if isinstance(own, dict) and isinstance(common, dict) and {"base64"} not in (own.keys(), common.keys()):
+        return {**common, **own}
+    return own
+
+
 def _float(text: str) -> float:
     """A number that JSON can write again: a body with NaN, or with one that is too large, is not JSON."""
     number = float(text)
@@ -51,7 +60,7 @@ def letter_document(letter: DeadLetter) -> dict[str, Any]:
         "companyId": message.tenant,
         "queue": message.queue,
         "reason": letter.reason.value,
-        "originalData": payload(message.body),
+        "originalData": whole_payload(message.body, letter.shared),
         "failedAttempts": failed_attempts(letter),
         "lastFailureReason": last.reason if last else letter.reason.value,
         "lastFailureCode": last.code if last else None,
@@ -80,7 +89,7 @@ def account_document(account: Account) -> dict[str, Any]:
         "generation": progress.generation,
         "dedupe": message.dedupe,
         "headers": dict(message.headers),
-        "originalData": payload(message.body) if message.body else None,
+        "originalData": whole_payload(message.body, account.shared) if message.body else None,
         "enqueuedAt": instant(message.enqueued_at),
         "dueAt": instant(progress.due_at),
         "expiresAt": instant(progress.expires_at),

@@ -1,5 +1,9 @@
 """What an archive holds, line by line: a header, one line a letter with all that is known of it, a trailer.
 
+What several letters share, the mail of one recipient of many, stands once in a line of its own before the
+first of them, and holds for the letters after it until SHARED_LINES others have come: so a reader needs to
+remember no more than these.
+
 Lines are JSON with the wire's names; instants are milliseconds since 1970, so that they come back exactly. A
 body that is text stands as text, any other in base64: its bytes are the same either way. A field that this
 version does not know makes a line unreadable: what cannot be restored whole is not restored.
@@ -20,7 +24,9 @@ from redrive.core.message import Message, Progress, Track
 from redrive.core.verdict import Reason
 
 FORMAT = "redrive letters"
-VERSION = 1
+VERSION = 2
+READABLE = (1, 2)
+SHARED_LINES = 8
 
 
 class ArchiveError(RedriveError):
@@ -73,6 +79,14 @@ class ArchivedRedrive(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
     result: RedriveResult
 
 
+class Shared(Line, frozen=True):
+    """The body of a parent, which the letters that name it need. Either `body` or `base64` holds it."""
+
+    job_id: str
+    body: str | None
+    base64: str | None
+
+
 class Letter(Line, frozen=True):
     """A dead letter. Either `body` or `base64` holds its body."""
 
@@ -100,7 +114,7 @@ class Letter(Line, frozen=True):
     redrives: tuple[ArchivedRedrive, ...]
 
 
-AnyLine = Header | Letter | Trailer
+AnyLine = Header | Shared | Letter | Trailer
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[AnyLine] = msgspec.json.Decoder(AnyLine)
 
@@ -116,6 +130,16 @@ def decode(text: bytes) -> AnyLine:
         return _decoder.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ArchiveError(f"it is not a line of an archive ({error})") from None
+
+
+def from_shared(parent: str, shared: bytes) -> Shared:
+    """What the children of a parent share, as a line."""
+    return Shared(parent, *_split(shared))
+
+
+def to_shared(line: Shared) -> bytes:
+    """What the children of a parent share, or ArchiveError."""
+    return _join(line.body, line.base64)
 
 
 def from_letter(letter: DeadLetter) -> Letter:
@@ -148,7 +172,7 @@ def from_letter(letter: DeadLetter) -> Letter:
     )
 
 
-def to_letter(line: Letter) -> DeadLetter:
+def to_letter(line: Letter, shared: bytes | None = None) -> DeadLetter:
     """The letter that a line tells of, equal to the one it was made from; or ArchiveError."""
     message = Message(
         id=line.job_id,
@@ -187,7 +211,9 @@ def to_letter(line: Letter) -> DeadLetter:
     redrives = tuple(
         Redriven(each.at, each.generation, each.actor, each.operation, each.result) for each in line.redrives
     )
-    return DeadLetter(message, progress, line.reason, line.died_at, line.fingerprint, failures, redrives)
+    return DeadLetter(
+        message, progress, line.reason, line.died_at, line.fingerprint, failures, redrives, shared
+    )
 
 
 def _split(body: bytes) -> tuple[str | None, str | None]:

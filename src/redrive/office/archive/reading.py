@@ -10,6 +10,7 @@ import asyncio
 import gzip
 import hashlib
 import zlib
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,14 +23,18 @@ from redrive.core.ports import APPEND_BYTES, PAGE
 from redrive.office.archive.files import saying
 from redrive.office.archive.lines import (
     FORMAT,
+    READABLE,
+    SHARED_LINES,
     VERSION,
     AnyLine,
     ArchiveError,
     Header,
     Letter,
+    Shared,
     Trailer,
     decode,
     to_letter,
+    to_shared,
 )
 
 LINE_BYTES = 96 * 1024 * 1024
@@ -59,10 +64,30 @@ def read_archive(path: Path, sha256: str | None = None) -> Generator[DeadLetter,
         if sha256 not in (None, found):
             raise ArchiveError(f"{path} is another archive than the one asked for; {_UNMOVED} from it")
         lines.seek(0)
+        families = _Families()
         for number, text in _numbered(path, lines):
             line = _decode(path, number, text)
-            if isinstance(line, Letter):
-                yield to_letter(line)
+            if isinstance(line, Shared):
+                families.remember(line)
+            elif isinstance(line, Letter):
+                yield families.letter(line)
+
+
+class _Families:
+    """What the letters of an archive share, as far as the format says that it is still needed."""
+
+    def __init__(self) -> None:
+        self._bodies: OrderedDict[str, bytes] = OrderedDict()
+
+    def remember(self, line: Shared) -> None:
+        """What is shared by letters that follow."""
+        self._bodies[line.job_id] = to_shared(line)
+        if len(self._bodies) > SHARED_LINES:
+            self._bodies.popitem(last=False)
+
+    def letter(self, line: Letter) -> DeadLetter:
+        """A letter with what it shares; None where the archive does not have it."""
+        return to_letter(line, None if line.parent is None else self._bodies.get(line.parent))
 
 
 async def archive_pages(path: Path, sha256: str | None = None) -> AsyncIterator[list[DeadLetter]]:
@@ -77,10 +102,14 @@ async def archive_pages(path: Path, sha256: str | None = None) -> AsyncIterator[
 
 def _page(letters: Iterator[DeadLetter]) -> list[DeadLetter]:
     page: list[DeadLetter] = []
+    parents: set[str | None] = {None}
     size = 0
     for letter in letters:
         page.append(letter)
         size += len(letter.message.body)
+        if letter.message.parent not in parents:
+            parents.add(letter.message.parent)
+            size += len(letter.shared or b"")
         if len(page) == PAGE or size >= APPEND_BYTES:
             break
     return page
@@ -118,9 +147,11 @@ def _decode(path: Path, number: int, text: bytes) -> AnyLine:
             letter = to_letter(line)
             check_queue(letter.message.queue)
             check_tenant(letter.message.tenant)
+        elif isinstance(line, Shared):
+            to_shared(line)
     except (ArchiveError, InvalidMessage) as error:
         raise _refused(path, number, str(error)) from error
-    if isinstance(line, Header) and (line.format, line.version) != (FORMAT, VERSION):
+    if isinstance(line, Header) and (line.format != FORMAT or line.version not in READABLE):
         raise _refused(
             path,
             number,

@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import secrets
 import time
+from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -24,7 +25,17 @@ from redrive.office.archive.files import (
     saying,
     sync_folder,
 )
-from redrive.office.archive.lines import FORMAT, VERSION, ArchiveError, Header, Trailer, encode, from_letter
+from redrive.office.archive.lines import (
+    FORMAT,
+    SHARED_LINES,
+    VERSION,
+    ArchiveError,
+    Header,
+    Trailer,
+    encode,
+    from_letter,
+    from_shared,
+)
 from redrive.office.archive.reading import Archive, check_archive
 
 ENDING = ".jsonl.gz"
@@ -41,6 +52,7 @@ class ArchiveWriter:
         self.count = 0
         self._partial = partial_of(self.path)
         self._sha256 = hashlib.sha256()
+        self._shared: deque[str] = deque(maxlen=SHARED_LINES)
         with saying(f"cannot write an archive to {folder}", _ADVICE):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _remove_abandoned(folder)
@@ -51,6 +63,7 @@ class ArchiveWriter:
     def add(self, letters: Iterable[DeadLetter]) -> None:
         """Write letters."""
         for letter in letters:
+            self._write_shared(letter)
             self._write(encode(from_letter(letter)))
             self.count += 1
 
@@ -81,6 +94,13 @@ class ArchiveWriter:
             self._partial.rename(self.path)
             sync_folder(self.path.parent)
         return Archive(self.path, expected.count, expected.sha256)
+
+    def _write_shared(self, letter: DeadLetter) -> None:
+        """What a letter shares, unless a reader still remembers it."""
+        parent, shared = letter.message.parent, letter.shared
+        if parent is not None and shared is not None and parent not in self._shared:
+            self._write(encode(from_shared(parent, shared)))
+            self._shared.append(parent)
 
     def _write(self, line: bytes) -> None:
         try:

@@ -19,6 +19,7 @@ from redrive.office.archive.lines import ArchiveError
 from redrive.office.archive.reading import Archive
 from redrive.office.archive.writing import ArchiveWriter
 from redrive.office.audit import Actor, action
+from redrive.office.retention.leaving import is_whole
 
 ACTOR = Actor("retention", "duty")
 FILE_LETTERS = 10_000
@@ -49,9 +50,9 @@ class Departure:
     async def add(self, letters: Sequence[DeadLetter]) -> None:
         """Write letters to the archive; a full one is finished and its letters removed.
 
-        A letter that needs the body of its parent is left out: it could not be brought back whole.
+        One that has lost what it shares with its siblings is left out: it could not be brought back whole.
         """
-        letters = [one for one in letters if one.message.parent is None]
+        letters = [one for one in letters if is_whole(one)]
         if not letters:
             return
         if self._writer is None:

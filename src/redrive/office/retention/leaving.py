@@ -1,7 +1,7 @@
 """Which letters leave a queue: those that died too long ago, and the oldest of those that are too many.
 
-For number no letter leaves that died within a day: that would be during the incident (R9). A letter that
-needs the body of its parent stays: the archive could not bring it back whole.
+For number no letter leaves that died within a day: that would be during the incident (R9). The letter of one
+recipient of many leaves with what they share; where that is damaged in the store, it stays.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PAGE = 100
 
 @dataclass(slots=True)
 class Leaving:
-    """A page of a queue's letters that leave, by cause; `shared` ones would and have to stay."""
+    """A page of a queue's letters that leave, by cause; `shared` ones would, and lack what they share."""
 
     aged: list[DeadLetter] = field(default_factory=list)
     excess: list[DeadLetter] = field(default_factory=list)
@@ -56,6 +56,11 @@ class Limits:
         return place < self.excess and letter.died_at <= self.calm_before_at
 
 
+def is_whole(letter: DeadLetter) -> bool:
+    """Whether a letter has all that it needs to come back: its own body, and what it shares."""
+    return letter.message.parent is None or letter.shared is not None
+
+
 async def leaving(store: Store, queue: str, limits: Limits) -> AsyncIterator[Leaving]:
     """What leaves, oldest first, in pages. Letters may be removed meanwhile."""
     place, cursor = 0, None
@@ -67,10 +72,10 @@ async def leaving(store: Store, queue: str, limits: Limits) -> AsyncIterator[Lea
             if not age and not limits.for_number(letter, place):
                 break
             place += 1
-            if letter.message.parent is not None:
-                leaves.shared += 1
-            else:
+            if is_whole(letter):
                 (leaves.aged if age else leaves.excess).append(letter)
+            else:
+                leaves.shared += 1
         yield leaves
         cursor = page.cursor
         if cursor is None or leaves.looked_at < len(page.letters):

@@ -23,7 +23,7 @@ RETENTION_RECORDS = "retention"
 class Notice:
     """What is announced for a queue. Letters leave at `leave_at`: `aged` for age, `excess` for number.
 
-    `shared` letters have to stay, since they need the body of a parent. `problem` says why nothing can
+    `shared` letters have to stay, since what they share is missing. `problem` says why nothing can
     leave. `left` letters went to `left_to` at `left_at`, the last time.
     """
 
@@ -76,7 +76,7 @@ def sentences(notice: Notice) -> list[str]:
     if notice.shared:
         said.append(
             f"{_letters(notice.shared)} of {notice.queue} {_verb(notice.shared, 'stay')} beyond that: "
-            "what they share with other messages cannot be archived"
+            "what they share with other messages is missing in the store"
         )
     if notice.left and notice.left_at is not None:
         said.append(

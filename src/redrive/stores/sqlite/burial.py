@@ -64,10 +64,14 @@ class _Burial:
             self._write("restore", known[0], letter, self._shared(letter))
 
     def _shared(self, letter: DeadLetter) -> int:
-        """What it shares with its siblings, in bytes; InvalidMessage when that is neither here nor with it."""
+        """What it shares with its siblings, in bytes; InvalidMessage when nobody has it."""
         message = letter.message
         parents = find_parents(self._db, self._book(message.queue).queue.queue, [message])
-        if None in parents.values() and letter.shared is not None and self._bring_back(message, letter.shared):
+        if (
+            None in parents.values()
+            and letter.shared is not None
+            and self._bring_back(message, letter.shared)
+        ):
             return len(letter.shared)
         return shared_size(parents, message)
 

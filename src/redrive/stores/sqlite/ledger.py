@@ -46,8 +46,8 @@ def snapshot(db: apsw.Connection) -> Iterator[None]:
 def get(db: apsw.Connection, message_id: str) -> Account | None:
     """The work of `Ledger.get`."""
     with snapshot(db):
-        row = db.execute(SQL["message"], (message_id,)).fetchone()
-        return None if row is None else _accounts(db, [row])[0]
+        found = _accounts(db, db.execute(SQL["message"], (message_id,)).fetchall())
+        return found[0] if found else None
 
 
 def accounts(db: apsw.Connection, queue: str, ids: Sequence[str]) -> list[Account]:
@@ -72,10 +72,14 @@ def letters(db: apsw.Connection, queue: str | None, after: str | None, limit: in
             rows = db.execute(SQL["letters"], (*place, limit)).fetchall()
         else:
             rows = db.execute(SQL["letters_of_queue"], (*place, limit, queue)).fetchall()
-        shared = parent_bodies(db, (row[-1] for row in rows))
-        found = tuple(_letter(db, row, shared.get(row[-1])) for row in rows)
+        found = _letters(db, rows)
     cursor = f"{rows[-1][19]}.{rows[-1][0]}" if len(rows) == limit and rows else None
     return LetterPage(found, cursor)
+
+
+def _letters(db: apsw.Connection, rows: Sequence[Any]) -> tuple[DeadLetter, ...]:
+    shared = parent_bodies(db, (row[-1] for row in rows))
+    return tuple(_letter(db, row, shared.get(row[-1])) for row in rows)
 
 
 def _accounts(db: apsw.Connection, rows: Sequence[Any]) -> list[Account]:
