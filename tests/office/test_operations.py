@@ -329,3 +329,10 @@ async def test_the_audit_keeps_what_was_asked_for_and_no_more(store: Store) -> N
     rows = {row.document["action"]: row.document["subject"]["order"] async for row in read(store, Query())}
     assert rows[started.id] == {"kind": "redrive", "filter": "queue:orders", "limit": 2, "rate": "20/s"}
     assert (len(rows[named.id]["ids"]), rows[named.id]["named"]) == (CHUNK, CHUNK + 1)
+
+
+async def test_a_filter_on_times_means_the_same_to_the_end_of_an_operation(store: Store) -> None:
+    started = await desk(store).start(redrive(Selection(filter="died:>03:00 age:<2h")))
+    kept = started.order.selection.filter
+    assert kept.startswith("died:>20")
+    assert kept.endswith("03:00:00.000Z age:<2h")

@@ -139,9 +139,10 @@ async def letter_pages(current: Session, chosen: Selection) -> AsyncIterator[lis
         return
     await current.index.catch_up()
     read, cursor, left = parse(chosen.filter), None, chosen.limit
+    as_of = current.store.now()
     while True:
         size = PAGE if left is None else min(PAGE, left)
-        page = await current.index.find(read, after=cursor, limit=size)
+        page = await current.index.find(read, after=cursor, limit=size, as_of=as_of)
         letters = await whole_letters(current, page.letters)
         if letters:
             yield letters
