@@ -1,12 +1,11 @@
 """What a developer holds: one app with handlers, a way to submit, and a way to run.
 
-The app opens its store on first use and belongs to one event loop at a time. It decides nothing: it
+The app opens its store on first use, one for each event loop that uses it. It decides nothing: it
 turns what the developer says into the engine's and the core's terms.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
@@ -29,6 +28,7 @@ from redrive.engine.runner import patiently
 from redrive.engine.signals import stop_on_signals
 from redrive.engine.submit import Submitter
 from redrive.engine.worker import Worker
+from redrive.opening import Opened, Openings
 from redrive.sync import SyncRedrive
 from redrive.telemetry.events import Telemetry
 from redrive.wiring import make_gateway, make_index, make_sinks, make_store, on_duty
@@ -55,13 +55,9 @@ class Redrive:
         self.telemetry = Telemetry(make_sinks(self._settings.telemetry))
         self._registry = Registry()
         self._policies: dict[str, RetryPolicy] = {}
-        self._store: Store | None = None
-        self._submitter: Submitter | None = None
-        self._index: Index | None = None
         self._gateway: Gateway | None = None
         self._worker: Worker | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._opening = asyncio.Lock()
+        self._openings = Openings(self._make_store)
 
     @property
     def settings(self) -> Settings:
@@ -115,22 +111,22 @@ class Redrive:
         `message_id`.
         """
         submission = Submission(payload, tenant, dedupe, delay, at, ttl, track, headers or {}, message_id)
-        store, submitter = await self._ready()
-        entry = self._entry(store, check_queue(queue), submission)
-        return (await submitter.submit([entry]))[0]
+        opened = await self._openings.ready()
+        entry = self._entry(opened.store, check_queue(queue), submission)
+        return (await opened.submitter.submit([entry]))[0]
 
     async def submit_many(self, queue: str, submissions: Iterable[Submission]) -> list[Receipt]:
         """Accept a batch of at most 1,000 messages and 8 MiB, all or nothing; an error names the index."""
-        store, submitter = await self._ready()
+        opened = await self._openings.ready()
         check_queue(queue)
         entries = []
         for index, submission in enumerate(submissions):
             _check_submission(submission, index)
             try:
-                entries.append(self._entry(store, queue, submission))
+                entries.append(self._entry(opened.store, queue, submission))
             except InvalidMessage as error:
                 raise InvalidMessage(error.problem, index) from error
-        return await submitter.submit(entries)
+        return await opened.submitter.submit(entries)
 
     @cached_property
     def sync(self) -> SyncRedrive:
@@ -171,8 +167,15 @@ class Redrive:
         event loop for longer than any handler may run: it ends the process, with code 1, unless you give
         another.
         """
-        store = await self._reach(fail_fast)
-        worker = Worker(
+        await self._reach(fail_fast)
+        opened = await self._openings.enter(worker=True)
+        try:
+            await self._work(self._make_worker(opened.store, queues, on_stuck), signals)
+        finally:
+            await self._close(self._openings.leave(worker=True))
+
+    def _make_worker(self, store: Store, queues: Collection[str], on_stuck: Callable[[], None]) -> Worker:
+        return Worker(
             store,
             self.served(queues),
             self.telemetry,
@@ -182,6 +185,8 @@ class Redrive:
             retention=self.settings.retention,
             on_stuck=on_stuck,
         )
+
+    async def _work(self, worker: Worker, signals: bool) -> None:
         self._worker = worker
         try:
             async with self.on_duty():
@@ -193,7 +198,7 @@ class Redrive:
     @asynccontextmanager
     async def on_duty(self) -> AsyncIterator[None]:
         """Do the office's duties while inside: operations, retention, automatic re-drive."""
-        store, _ = await self._ready()
+        store = (await self._openings.ready()).store
         async with on_duty(store, self.index, self.settings, self.policy, self.telemetry):
             yield
 
@@ -203,8 +208,8 @@ class Redrive:
         return self._worker is None or self._worker.ready
 
     async def open(self) -> Self:
-        """Open the store now instead of on first use."""
-        await self._ready()
+        """Open the store now instead of on first use. Openings are counted: each has its `close`."""
+        await self._openings.enter()
         return self
 
     @asynccontextmanager
@@ -215,17 +220,18 @@ class Redrive:
             yield self
 
     async def close(self) -> None:
-        """Finish the submits under way and close the store."""
-        submitter, store, index = self._submitter, self._store, self._index
-        self._submitter = self._store = self._index = self._loop = None
-        if self._gateway is not None:
+        """End an opening; the last one finishes the submits under way and closes the store.
+
+        A running worker is an opening too: its store closes when it has ended.
+        """
+        await self._close(self._openings.leave())
+
+    async def _close(self, opened: Opened | None) -> None:
+        if opened is None:
+            return
+        if self._gateway is not None and self._worker is None:
             await self._gateway.close()
-        if submitter is not None:
-            await submitter.close()
-        if index is not None:
-            await index.close()
-        if store is not None:
-            await store.close()
+        await opened.close()
 
     async def __aenter__(self) -> Self:
         return await self.open()
@@ -238,16 +244,22 @@ class Redrive:
     @property
     def store(self) -> Store:
         """The opened store, for the office and for tests."""
-        if self._store is None:
-            raise RuntimeError("the app is not open: use `async with app:` or `await app.open()`")
-        return self._store
+        return self._current.store
 
     @property
     def index(self) -> Index:
         """What finds the dead letters of the opened store; one for all who ask."""
-        if self._index is None:
-            self._index = make_index(self.store, self.settings)
-        return self._index
+        opened = self._current
+        if opened.index is None:
+            opened.index = make_index(opened.store, self.settings)
+        return opened.index
+
+    @property
+    def _current(self) -> Opened:
+        opened = self._openings.current
+        if opened is None:
+            raise RuntimeError("the app is not open: use `async with app:` or `await app.open()`")
+        return opened
 
     def served(self, queues: Collection[str] = ()) -> Sequence[Served]:
         """The handlers, or those of `queues`, with what configuration says of their queues."""
@@ -278,39 +290,22 @@ class Redrive:
 
     async def append(self, entries: Sequence[Entry]) -> list[Receipt]:
         """Accept entries that are already made and checked, all or nothing, beside other submits."""
-        _, submitter = await self._ready()
-        return await submitter.submit(entries)
+        return await (await self._openings.ready()).submitter.submit(entries)
 
-    async def _reach(self, fail_fast: bool) -> Store:
-        ready = self._ready() if fail_fast else patiently("open", self._ready, self.telemetry)
-        return (await ready)[0]
+    async def _reach(self, fail_fast: bool) -> None:
+        """Open; a store that does not answer is waited for, unless `fail_fast`."""
+        ready = self._openings.ready
+        await (ready() if fail_fast else patiently("open", ready, self.telemetry))
 
     async def _ledger(self) -> Store:
-        return (await self._ready())[0]
+        return (await self._openings.ready()).store
 
     async def _now(self) -> int:
-        return (await self._ready())[0].now()
+        return (await self._openings.ready()).store.now()
 
-    async def _ready(self) -> tuple[Store, Submitter]:
-        """The open store; a new event loop gets a store of its own."""
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            self._abandon()
-            self._loop, self._opening = loop, asyncio.Lock()
-        if self._store is None or self._submitter is None:
-            async with self._opening:
-                if self._store is None or self._submitter is None:
-                    store = make_store(self.settings.store, self.settings.finished, self.settings.redis)
-                    await store.open()
-                    self._store, self._submitter = store, Submitter(store, self.telemetry.emit)
-        return self._store, self._submitter
-
-    def _abandon(self) -> None:
-        """Let go of the store of another event loop; a loop that goes on keeps it for what it asked."""
-        store, loop = self._store, self._loop
-        self._store = self._submitter = self._index = None
-        if store is not None and loop is not None and loop.is_closed():
-            store.abandon()
+    def _make_store(self) -> tuple[Store, Submitter]:
+        store = make_store(self.settings.store, self.settings.finished, self.settings.redis)
+        return store, Submitter(store, self.telemetry.emit)
 
 
 def _check_submission(given: object, index: int) -> None:

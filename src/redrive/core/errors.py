@@ -80,6 +80,16 @@ class StoreFull(StoreUnavailable):
     """The store has no room for new messages; what was accepted still drains."""
 
 
+class WorkerFailed(RedriveError):
+    """A worker ended by itself, because its store refuses all its claims, and not for want of an answer."""
+
+    def __init__(self, for_s: float, why: BaseException) -> None:
+        super().__init__(
+            f"the worker ended: it could not claim anything for {for_s:g} s ({as_text(why)}); "
+            "fix that, then start it again"
+        )
+
+
 class Answer(Exception):
     """What a handler raises instead of returning: how its attempt ended.
 

@@ -23,6 +23,7 @@ class WorkerSettings:
     lease_s: float = 30.0
     poll_s: float = 1.0
     drain_s: float = 30.0
+    give_up_s: float = 60.0
     batch: int = 500
     batch_bytes: int = 8 * 1024 * 1024
     prefetch_s: float = 0.25
@@ -30,7 +31,15 @@ class WorkerSettings:
 
     def __post_init__(self) -> None:
         _check_positive(
-            self, "concurrency", "lease_s", "poll_s", "batch", "batch_bytes", "prefetch_s", "quantum"
+            self,
+            "concurrency",
+            "lease_s",
+            "poll_s",
+            "give_up_s",
+            "batch",
+            "batch_bytes",
+            "prefetch_s",
+            "quantum",
         )
         if self.drain_s < 0:
             raise ConfigurationError(f"drain_s is {self.drain_s}: 0 or more")

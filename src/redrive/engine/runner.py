@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from redrive.core.errors import StoreError, StoreUnavailable
@@ -23,6 +25,14 @@ _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Hopeless:
+    """Since when a loop fails with anything but a store that does not answer, and what it failed with."""
+
+    since_s: float
+    error: BaseException
+
+
 class Runner:
     """Runs loops until told to stop."""
 
@@ -32,11 +42,20 @@ class Runner:
         self._stopping = asyncio.Event()
         self._dropped = False
         self._failing: dict[str, int] = {}
+        self._hopeless: dict[str, _Hopeless] = {}
 
     @property
     def healthy(self) -> bool:
         """Whether no loop has failed three times in a row (P11)."""
         return all(failures < 3 for failures in self._failing.values())
+
+    def hopeless(self, names: Sequence[str], for_s: float) -> BaseException | None:
+        """Why all these loops have failed for so long, where that is not a store that does not answer."""
+        found = [self._hopeless.get(name) for name in names]
+        before_s = time.monotonic() - for_s
+        if not all(one is not None and one.since_s < before_s for one in found):
+            return None
+        return next((one.error for one in found if one is not None), None)
 
     def start(self, name: str, step: Step) -> None:
         """Run a loop beside the others."""
@@ -86,21 +105,29 @@ class Runner:
         try:
             pause_s = await step()
         except StoreError as error:
-            failures = self._failing[name] = self._failing.get(name, 0) + 1
+            failures = self._failed(name, error)
             if failures in (1, 3) or failures % 20 == 0:
                 self._telemetry.emit(StoreTrouble(name, str(error), failures))
             return _pause_s(failures)
         except BaseException as error:
             if self._dropped:
                 raise
-            failures = self._failing[name] = self._failing.get(name, 0) + 1
             self._telemetry.emit(LoopFailed(name, error))
-            return _pause_s(failures)
+            return _pause_s(self._failed(name, error))
         if self._failing:
             failures = self._failing.pop(name, 0)
+            self._hopeless.pop(name, None)
             if failures:
                 self._telemetry.emit(StoreBack(name, failures))
         return pause_s
+
+    def _failed(self, name: str, error: BaseException) -> int:
+        if isinstance(error, StoreUnavailable):
+            self._hopeless.pop(name, None)
+        else:
+            self._hopeless.setdefault(name, _Hopeless(time.monotonic(), error))
+        failures = self._failing[name] = self._failing.get(name, 0) + 1
+        return failures
 
     async def _sleep(self, pause_s: float) -> None:
         try:

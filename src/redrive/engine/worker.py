@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from redrive.core.errors import ConfigurationError, StoreError
+from redrive.core.errors import ConfigurationError, StoreError, WorkerFailed
 from redrive.core.ports import Store
 from redrive.core.retry import RetryPolicy
 from redrive.core.settings import FinishedSettings, RetentionSettings, WorkerSettings
@@ -69,6 +69,7 @@ class Worker:
         self._upkeep = Upkeep(store, telemetry, policy, finished, retention, settings.lease_s)
         self._announcement = Announcement(store, self.name, self.queues)
         self._stopped = False
+        self._failure: BaseException | None = None
         self._stop: Until | None = None
         self._idle = asyncio.Event()
         self._idlers = 0
@@ -77,6 +78,11 @@ class Worker:
     @property
     def queues(self) -> tuple[str, ...]:
         return tuple(station.served.queue for station in self._stations)
+
+    @property
+    def _claims(self) -> list[str]:
+        """The names of the loops without which nothing is worked on."""
+        return [f"claim {queue}" for queue in self.queues]
 
     @property
     def ready(self) -> bool:
@@ -90,7 +96,8 @@ class Worker:
             self._stop.set_result(None)
 
     async def run(self) -> None:
-        """Work until stopped."""
+        """Work until stopped; WorkerFailed when no claim has succeeded for `give_up_s` for want of more than
+        an answer: whoever supervises the process can then act."""
         described = await patiently("describe", self._store.describe, self._telemetry)
         self._telemetry.emit(WorkerStarted(self.name, self.queues, described.url, described.durability))
         self._keeper.start()
@@ -99,8 +106,8 @@ class Worker:
         settles.start("settle", self._settler.step)
         settles.start("settle again", self._settler.repeat)
         settles.start("beat", self._beat)
-        for station in self._stations:
-            claims.start(f"claim {station.served.queue}", station.step)
+        for name, station in zip(self._claims, self._stations, strict=True):
+            claims.start(name, station.step)
         listens.start("wake", self._wake)
         claims.start("reclaim", self._upkeep.reclaim)
         claims.start("cleanup", self._upkeep.cleanup)
@@ -116,6 +123,8 @@ class Worker:
                 for runner in (claims, settles, listens):
                     runner.drop()
                 raise
+        if self._failure is not None:
+            raise WorkerFailed(self._settings.give_up_s, self._failure) from self._failure
 
     async def _end(self, claims: Runner, settles: Runner, listens: Runner) -> None:
         began_s = time.monotonic()
@@ -169,6 +178,9 @@ class Worker:
         self._keeper.beat()
         for station in self._stations:
             station.sweep()
+        self._failure = self._failure or self._runner.hopeless(self._claims, self._settings.give_up_s)
+        if self._failure is not None:
+            self.stop()
         return BEAT_S
 
     def _outstanding(self) -> int:

@@ -75,25 +75,25 @@ async def serve(
     settings: ServerSettings = ServerSettings(),  # noqa: B008 - immutable
     rates: Rates = Rates(),  # noqa: B008 - immutable
 ) -> AsyncIterator[Running]:
-    """Serve an app at `host:port` (port 0: any free one) while inside; opens the app if it is not yet.
+    """Serve an app at `host:port` (port 0: any free one) while inside, with the app open.
 
     On leaving, no new requests are taken and those under way have 10 s to end. Raises CannotListen, or
     ConfigurationError when the address is not one or needs `allow_remote`.
     """
     host, port = parse_listen(listen)
     _refuse_exposure(host, settings)
-    await app.open()
-    api = make_api(app, mail, ready=ready or (lambda: app.ready), rates=rates)
-    with _bound(host, port) as bound:
-        server = _Server(_config(api, settings))
-        serving = asyncio.create_task(server.serve(sockets=[bound]))
-        try:
-            await _listening(server, serving)
-            scheme = "http" if settings.certificate is None else "https"
-            yield Running(f"{scheme}://{_written(host, bound.getsockname()[1])}")
-        finally:
-            server.should_exit = True
-            await serving
+    async with app:
+        api = make_api(app, mail, ready=ready or (lambda: app.ready), rates=rates)
+        with _bound(host, port) as bound:
+            server = _Server(_config(api, settings))
+            serving = asyncio.create_task(server.serve(sockets=[bound]))
+            try:
+                await _listening(server, serving)
+                scheme = "http" if settings.certificate is None else "https"
+                yield Running(f"{scheme}://{_written(host, bound.getsockname()[1])}")
+            finally:
+                server.should_exit = True
+                await serving
 
 
 def parse_listen(text: str) -> tuple[str, int]:

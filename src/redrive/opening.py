@@ -1,0 +1,106 @@
+"""The open stores of an app, one for each event loop that uses it, and when each of them closes.
+
+Openings are counted: the store of a loop closes when the last of its users and its workers has left. A loop
+that was closed without that leaves its store behind, which is let go when another loop comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from redrive.core.ports import Store
+from redrive.engine.submit import Submitter
+
+if TYPE_CHECKING:
+    from redrive.office.index import Index
+
+
+@dataclass(eq=False, slots=True)
+class Opened:
+    """What is open for one event loop."""
+
+    store: Store
+    submitter: Submitter
+    index: Index | None = None
+
+    async def close(self) -> None:
+        """Finish the submits under way and close the store."""
+        await self.submitter.close()
+        if self.index is not None:
+            await self.index.close()
+        await self.store.close()
+
+
+@dataclass(eq=False, slots=True)
+class _Place:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    opened: Opened | None = None
+    users: int = 0
+    workers: int = 0
+
+
+class Openings:
+    """What is open, by event loop. `make` makes a store and what submits to it; the store is not yet open."""
+
+    def __init__(self, make: Callable[[], tuple[Store, Submitter]]) -> None:
+        self._make = make
+        self._places: dict[asyncio.AbstractEventLoop, _Place] = {}
+
+    @property
+    def current(self) -> Opened | None:
+        """What is open for the running loop; outside of any loop, what was opened last."""
+        try:
+            place = self._places.get(asyncio.get_running_loop())
+        except RuntimeError:
+            place = next(reversed(self._places.values()), None)
+        return None if place is None else place.opened
+
+    async def ready(self) -> Opened:
+        """Open, if that is not done yet."""
+        place = self._place()
+        if place.opened is None:
+            async with place.lock:
+                if place.opened is None:
+                    store, submitter = self._make()
+                    await store.open()
+                    place.opened = Opened(store, submitter)
+        return place.opened
+
+    async def enter(self, *, worker: bool = False) -> Opened:
+        """Open, and count one more user or worker."""
+        opened, place = await self.ready(), self._place()
+        if worker:
+            place.workers += 1
+        else:
+            place.users += 1
+        return opened
+
+    def leave(self, *, worker: bool = False) -> Opened | None:
+        """Count one user or worker less; what is now to be closed, if that was the last."""
+        place = self._place()
+        if worker:
+            place.workers -= 1
+        else:
+            place.users = max(0, place.users - 1)
+        if place.users or place.workers:
+            return None
+        del self._places[asyncio.get_running_loop()]
+        return place.opened
+
+    def _place(self) -> _Place:
+        loop = asyncio.get_running_loop()
+        place = self._places.get(loop)
+        if place is None:
+            self._let_go()
+            place = self._places[loop] = _Place()
+        return place
+
+    def _let_go(self) -> None:
+        """Nobody can close the stores of loops that are closed: they let go by themselves."""
+        for loop in [loop for loop in self._places if loop.is_closed()]:
+            opened = self._places.pop(loop).opened
+            if opened is not None:
+                opened.store.abandon()
