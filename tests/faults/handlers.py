@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
-from redrive import Delivery, Permanent, Redrive, RetryPolicy, Temporary
+from redrive import Delivery, Later, Permanent, Redrive, RetryPolicy, Temporary
 from redrive.core.ports import Claim, Claimed, Store
 from redrive.telemetry.events import (
     Buried,
@@ -39,6 +40,29 @@ RETRY = RetryPolicy(attempts=ATTEMPTS, base_s=0.05, cap_s=0.1)
 HANG_S = 60.0
 GATE_S = 30.0
 
+
+class Mute(Exception):
+    """An exception that cannot be looked at."""
+
+    code = property(lambda self: 1 / 0)
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+WRONG_ANSWERS: dict[str, Callable[[], BaseException]] = {
+    "exception": lambda: Temporary(ValueError("as planned")),
+    "none": lambda: Temporary(None),
+    "code": lambda: Temporary("as planned", code=504),
+    "seconds": lambda: Temporary("as planned", retry_after=0.01),
+    "later": lambda: Later("never"),
+    "mute": Mute,
+    "interrupt": KeyboardInterrupt,
+    "close": GeneratorExit,
+    "leave": lambda: SystemExit(3),
+}
+"""What a handler may raise by mistake, each a failure that counts."""
+
 _JOB_EVENTS: dict[type, str] = {
     Completed: "completed",
     Buried: "buried",
@@ -56,6 +80,9 @@ def serve(app: Redrive, ledger: Ledger, *, concurrency: int, deadline_s: float) 
     @app.handler(ORDERS, retry=RETRY, concurrency=concurrency, deadline=deadline)
     async def orders(plan: Plan, delivery: Delivery) -> None:
         ledger.write(_line("begin", delivery))
+        if plan.act == "open":
+            async with app:
+                await app.store.get(delivery.message.id)
         await _work(plan)
         _end(ledger, plan, delivery)
 
@@ -92,6 +119,12 @@ async def _work(plan: Plan) -> None:
             time.sleep(plan.work_s)  # noqa: ASYNC251 - blocking the loop is what is tested
         case "exit":
             os._exit(3)
+        case "cancel":
+            for task in asyncio.all_tasks():
+                task.cancel()
+            await asyncio.sleep(0)
+        case _ if plan.act in WRONG_ANSWERS:
+            raise WRONG_ANSWERS[plan.act]()
         case _ if plan.work_s:
             await asyncio.sleep(plan.work_s)
     if plan.gate is not None and plan.act == "block":

@@ -109,9 +109,11 @@ class Runner:
             if failures in (1, 3) or failures % 20 == 0:
                 self._telemetry.emit(StoreTrouble(name, str(error), failures))
             return _pause_s(failures)
-        except BaseException as error:
+        except asyncio.CancelledError:
             if self._dropped:
                 raise
+            return _FIRST_PAUSE_S
+        except BaseException as error:  # noqa: BLE001 - a bug in one step must not end its loop
             self._telemetry.emit(LoopFailed(name, error))
             return _pause_s(self._failed(name, error))
         if self._failing:
