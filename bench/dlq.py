@@ -28,13 +28,10 @@ from bench.report import report
 from bench.running import Results, ask, why
 from bench.subject import make_app, preload
 from redrive import Redrive
-from redrive.core.settings import OfficeSettings
 from redrive.office.audit import Actor
 from redrive.office.filters import parse
-from redrive.office.groups import GroupBy, Groups
-from redrive.office.index import Index
-from redrive.office.operations import Kind, Operations, Order
-from redrive.office.sql import Sql
+from redrive.office.groups import GroupBy
+from redrive.office.operations import Kind, Order
 
 LETTERS, SQL_LETTERS = 100_000, 10_000
 _TIMES = 5
@@ -98,10 +95,9 @@ async def _measure(name: str, url: str, letters: int) -> Figures:
     await _add(url, SQL_LETTERS)
     figures = {}
     async with make_app(url) as app:
-        index = Index(app.store)
-        await index.catch_up()
-        figures["sql"] = 1000 * await _median_s(lambda: Sql(app.store, index, _ACTOR).run(_SQL))
-        await index.close()
+        await app.index.catch_up()
+        sql = app.office.acting(_ACTOR).sql
+        figures["sql"] = 1000 * await _median_s(lambda: sql.ask(_SQL, reveal=True))
     await _add(url, letters - SQL_LETTERS)
     async with make_app(url) as app:
         figures |= await _measure_index(app)
@@ -115,32 +111,27 @@ async def _add(url: str, count: int) -> None:
 
 
 async def _measure_index(app: Redrive) -> Figures:
-    index = Index(app.store)
+    index = app.index
     began_s = time.perf_counter()
     await index.catch_up()
     made_s = time.perf_counter() - began_s
-    groups = Groups(app.store, index, _ACTOR)
-    try:
-        return {
-            "index": made_s,
-            "groups": 1000 * await _median_s(lambda: groups.list(GroupBy.FINGERPRINT)),
-            "page": 1000 * await _median_s(lambda: index.find(parse(_PAGE))),
-        }
-    finally:
-        await index.close()
+    groups = app.office.acting(_ACTOR).groups
+    return {
+        "index": made_s,
+        "groups": 1000 * await _median_s(lambda: groups.list(GroupBy.FINGERPRINT)),
+        "page": 1000 * await _median_s(lambda: index.find(parse(_PAGE))),
+    }
 
 
 async def _measure_redrive(app: Redrive, letters: int) -> Figures:
-    index = Index(app.store)
-    await index.catch_up()
+    await app.index.catch_up()
     resident = [_resident_mb()]
-    operations = Operations(app.store, _ACTOR, index, app.policy, OfficeSettings())
+    operations = app.office.acting(_ACTOR).operations
     began_s, began_cpu_s = time.perf_counter(), time.process_time()
     operation = await operations.start(Order(Kind.REDRIVE))
     seen = await operations.wait(operation.id, progress=lambda _: resident.append(_resident_mb()))
     passed_s, cpu_s = time.perf_counter() - began_s, time.process_time() - began_cpu_s
     assert seen.moved == letters, f"{seen.moved} of {letters} letters were moved"
-    await index.close()
     return {
         "redrive": letters / passed_s,
         "redrive cpu": 1e6 * cpu_s / letters,

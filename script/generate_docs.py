@@ -31,8 +31,8 @@ from redrive.core.settings import QueueSettings
 from redrive.mail.judging.rules import markdown_table as mail_rules
 from redrive.mailbox.behaviours import markdown_table as mailbox_addresses
 from redrive.stores.redis.layout import markdown_table as redis_keys
-from redrive.web.access import Anyone, Operation
-from redrive.web.admin.routes import admin_operations
+from redrive.web.access import Anyone, Route
+from redrive.web.admin.routes import admin_routes as routes_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PART = re.compile(r"(<!-- generated: ([a-z ]+) -->\n).*?(<!-- end -->)", re.S)
@@ -129,11 +129,11 @@ def route_table(folder: str) -> str:
     return table(("route", "permission", "what it does"), rows)
 
 
-async def admin_routes(folder: str) -> list[Operation]:
+async def admin_routes(folder: str) -> list[Route]:
     """The admin routes as the code declares them, on a store that is thrown away."""
     settings = Settings(store=f"sqlite:///{folder}/redrive.db")
     async with Redrive(settings=settings) as app:
-        return admin_operations(app)
+        return routes_of(app)
 
 
 def parts() -> dict[str, str]:

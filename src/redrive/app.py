@@ -31,12 +31,13 @@ from redrive.engine.worker import Worker
 from redrive.opening import Opened, Openings
 from redrive.sync import SyncRedrive
 from redrive.telemetry.events import Telemetry
-from redrive.wiring import make_gateway, make_index, make_sinks, make_store, on_duty
+from redrive.wiring import make_gateway, make_index, make_office, make_sinks, make_store, on_duty
 
 if TYPE_CHECKING:
     from redrive.mail.desk import Desk
     from redrive.mail.gateway import Gateway
     from redrive.office.index import Index
+    from redrive.office.office import Office
 
 _MAIL_DEADLINE = timedelta(minutes=20)
 
@@ -198,8 +199,8 @@ class Redrive:
     @asynccontextmanager
     async def on_duty(self) -> AsyncIterator[None]:
         """Do the office's duties while inside: operations, retention, automatic re-drive."""
-        store = (await self._openings.ready()).store
-        async with on_duty(store, self.index, self.settings, self.policy, self.telemetry):
+        await self._openings.ready()
+        async with on_duty(self.office, self.settings, self.telemetry):
             yield
 
     @property
@@ -260,6 +261,11 @@ class Redrive:
         if opened is None:
             raise RuntimeError("the app is not open: use `async with app:` or `await app.open()`")
         return opened
+
+    @property
+    def office(self) -> Office:
+        """What people do with messages and dead letters: `app.office.acting(Actor(…)).letters.find(…)`."""
+        return make_office(self.store, self.index, self.policy, self.settings)
 
     def served(self, queues: Collection[str] = ()) -> Sequence[Served]:
         """The handlers, or those of `queues`, with what configuration says of their queues."""

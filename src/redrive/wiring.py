@@ -21,6 +21,7 @@ from redrive.telemetry.events import Event, Sink, Telemetry
 if TYPE_CHECKING:
     from redrive.mail.gateway import Append, Gateway
     from redrive.office.index import Index
+    from redrive.office.office import Office
 
 SCHEMES = ("sqlite", "redis", "rediss")
 _DUTY_PATIENCE_S = 5.0
@@ -109,16 +110,23 @@ def make_index(store: Store, settings: Settings) -> Index:
     return Index(store, None if folder is None else Path(folder), mask_url(settings.store))
 
 
+def make_office(
+    store: Store, index: Index, policy: Callable[[str], RetryPolicy], settings: Settings
+) -> Office:
+    """What people do with an open store's messages and dead letters."""
+    from redrive.office.office import Office
+
+    return Office(store, index, policy, settings.office, settings.retention)
+
+
 @asynccontextmanager
-async def on_duty(
-    store: Store, index: Index, settings: Settings, policy: Callable[[str], RetryPolicy], telemetry: Telemetry
-) -> AsyncIterator[None]:
+async def on_duty(office: Office, settings: Settings, telemetry: Telemetry) -> AsyncIterator[None]:
     """Do the office's duties on an open store while inside, each in a loop of the engine's runner."""
     from redrive.engine.runner import Runner
     from redrive.office.duties import Duties
 
     own = {queue: settings.automatic_s(queue) for queue in settings.queues}
-    duties = Duties(store, index, policy, settings.office, settings.retention, telemetry.emit, own)
+    duties = Duties(office, telemetry.emit, own)
     runner = Runner(telemetry)
     for name, step in duties.steps().items():
         runner.start(name, step)

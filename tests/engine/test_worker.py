@@ -16,7 +16,6 @@ from redrive.core.lifecycle import State
 from redrive.core.ports import Claim
 from redrive.core.verdict import Release, Settlement
 from redrive.office.audit import Actor
-from redrive.office.queues import Queues
 from redrive.telemetry.events import Completed, HandlerOverran, Released, RetryScheduled
 
 from .conftest import MakeApp, working
@@ -214,12 +213,12 @@ async def test_an_unserved_queue_waits_and_says_no_handler(app: Redrive) -> None
     @app.handler("orders")
     async def handle(payload: object) -> None: ...
 
-    office = Queues(app.store, Actor("test", "test"))
+    office = app.office.acting(Actor("test", "test")).queues
     async with working(app) as events:
         await app.submit("invoices", 1)
         await app.submit("orders", 1)
         await events.wait_for(Completed)
-        status = {one.counts.queue: one for one in await office.status()}
+        status = {one.counts.queue: one for one in await office.every()}
     assert status["invoices"].no_handler
     assert status["invoices"].counts.pending == 1
     assert status["orders"].workers == 1
@@ -233,11 +232,11 @@ async def test_a_stopped_worker_is_no_longer_announced(app: Redrive) -> None:
     async with working(app) as events:
         await app.submit("orders", 1)
         await events.wait_for(Completed)
-    assert [one.workers for one in await Queues(app.store, Actor("test", "test")).status()] == [0]
+    assert [one.workers for one in await app.office.acting(Actor("test", "test")).queues.every()] == [0]
 
 
 async def test_a_paused_queue_hands_out_nothing_until_it_is_resumed(app: Redrive) -> None:
-    office = Queues(app.store, Actor("ana@host", "test"))
+    office = app.office.acting(Actor("ana@host", "test")).queues
 
     @app.handler("orders")
     async def handle(payload: object) -> None: ...

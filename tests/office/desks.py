@@ -7,9 +7,10 @@ from collections.abc import Callable
 from redrive.core.message import Message
 from redrive.core.ports import Store
 from redrive.core.retry import RetryPolicy
-from redrive.core.settings import OfficeSettings
+from redrive.core.settings import OfficeSettings, RetentionSettings
 from redrive.office.audit import Actor
 from redrive.office.index import Index
+from redrive.office.office import Office
 from redrive.office.operations import Kind, Operations, Order, Selection, Snapshot
 from tests.conformance.makers import QUEUE, bury, complete, dead, drain
 
@@ -17,6 +18,24 @@ ANA = Actor("ana@host", "test")
 ORDERS = Selection(filter=f"queue:{QUEUE}")
 
 Passes = Callable[[Message], bool]
+
+
+def make_office(
+    store: Store,
+    index: Index | None = None,
+    *,
+    settings: OfficeSettings | None = None,
+    retention: RetentionSettings | None = None,
+    policy: RetryPolicy | None = None,
+) -> Office:
+    """The office of a store, with its own index unless one is given."""
+    return Office(
+        store,
+        index or Index(store),
+        lambda queue: policy or RetryPolicy(),
+        settings or OfficeSettings(),
+        retention or RetentionSettings(),
+    )
 
 
 def desk(
@@ -28,15 +47,7 @@ def desk(
     files: bool = True,
 ) -> Operations:
     """A desk with its own conductor, as each process has one."""
-    return Operations(
-        store,
-        actor,
-        Index(store),
-        lambda queue: RetryPolicy(),
-        settings or OfficeSettings(),
-        scope=scope,
-        files=files,
-    )
+    return make_office(store, settings=settings).acting(actor, scope, files=files).operations
 
 
 def redrive(selection: Selection = ORDERS, **more: object) -> Order:

@@ -10,16 +10,14 @@ import pytest
 from redrive.core.failure import Kind
 from redrive.core.message import Delivery
 from redrive.core.ports import Store
-from redrive.core.retry import RetryPolicy
-from redrive.core.settings import OfficeSettings, RetentionSettings
+from redrive.core.settings import OfficeSettings
 from redrive.core.verdict import Bury, Reason, RetryAt, Settlement
 from redrive.office.automatic import ACTOR, CANARY, ROUNDS, Automatic, CoolDowns
 from redrive.office.duties import Duties
-from redrive.office.index import Index
 from redrive.office.operations import OperationState
 from tests.conformance.backends import Bench
 from tests.conformance.makers import QUEUE, complete, counts, drain, failure, soon, submit
-from tests.office.desks import desk
+from tests.office.desks import desk, make_office
 
 COOL_DOWN_S = 60.0
 SETTINGS = OfficeSettings(automatic_s=COOL_DOWN_S)
@@ -45,7 +43,7 @@ async def _fail(store: Store, deliveries: list[Delivery], kind: Kind = Kind.TEMP
 
 
 def _automatic(store: Store) -> Automatic:
-    return Automatic(store, Index(store), lambda queue: RetryPolicy(), SETTINGS, CoolDowns(COOL_DOWN_S))
+    return Automatic(make_office(store, settings=SETTINGS), CoolDowns(COOL_DOWN_S))
 
 
 async def _turn(store: Store, automatic: Automatic, bench: Bench, steps: int = 4) -> None:
@@ -71,7 +69,8 @@ async def test_letters_come_back_after_the_cool_down_a_few_first(store: Store, b
         await complete(store, *await drain(store))
         await _turn(store, automatic, bench, steps=1)
     assert (await counts(store)).published == 40
-    (operation,) = await desk(store).list()
+    (seen,) = (await desk(store).list()).found
+    operation = seen.operation
     assert (operation.actor, operation.state) == (ACTOR.name, OperationState.FINISHED)
 
 
@@ -90,7 +89,7 @@ async def test_the_first_bad_sign_stops_a_round_and_after_three_people_decide(
         await _turn(store, automatic, bench)
     assert moved == [CANARY] * ROUNDS + [0, 0]
     assert (await counts(store)).dlq == 20
-    assert {one.state for one in await desk(store).list()} == {OperationState.CANCELLED}
+    assert {one.operation.state for one in (await desk(store).list()).found} == {OperationState.CANCELLED}
 
 
 async def test_a_round_that_failed_waits_longer_than_the_cool_down(store: Store, bench: Bench) -> None:
@@ -127,14 +126,7 @@ async def test_permanent_and_uncertain_failures_never_come_back_by_themselves(
 
 async def test_it_is_off_unless_a_cool_down_is_set(store: Store) -> None:
     def duties(settings: OfficeSettings, own: Mapping[str, float | None] = MappingProxyType({})) -> Duties:
-        return Duties(
-            store,
-            Index(store),
-            lambda queue: RetryPolicy(),
-            settings,
-            RetentionSettings(),
-            cool_downs=own,
-        )
+        return Duties(make_office(store, settings=settings), cool_downs=own)
 
     assert "automatic" not in duties(OfficeSettings()).steps()
     assert "automatic" in duties(SETTINGS).steps()
@@ -146,7 +138,7 @@ async def test_a_queue_has_a_cool_down_of_its_own_or_none(store: Store, bench: B
     for queue in ("orders", "billing", "mail"):
         await _die(store, 2, queue=queue)
     own = CoolDowns(COOL_DOWN_S, {"billing": None, "mail": COOL_DOWN_S * 10})
-    automatic = Automatic(store, Index(store), lambda queue: RetryPolicy(), SETTINGS, own)
+    automatic = Automatic(make_office(store, settings=SETTINGS), own)
     bench.advance(COOL_DOWN_S * 2)
     await _turn(store, automatic, bench)
     assert [(await counts(store, queue)).dlq for queue in ("orders", "billing", "mail")] == [0, 2, 2]
@@ -159,7 +151,7 @@ async def test_one_queue_alone_may_come_back_by_itself(store: Store, bench: Benc
     for queue in ("orders", "billing"):
         await _die(store, 2, queue=queue)
     own = CoolDowns(None, {"billing": COOL_DOWN_S})
-    automatic = Automatic(store, Index(store), lambda queue: RetryPolicy(), OfficeSettings(), own)
+    automatic = Automatic(make_office(store), own)
     bench.advance(COOL_DOWN_S * 2)
     await _turn(store, automatic, bench)
     assert [(await counts(store, queue)).dlq for queue in ("orders", "billing")] == [2, 0]

@@ -11,11 +11,8 @@ from redrive.core.limits import Rate
 from redrive.core.ports import WORKER_RECORDS, Store
 from redrive.core.verdict import Bury, Reason, Settlement
 from redrive.office.audit import AUDIT, Actor
-from redrive.office.masking import record_reveal
-from redrive.office.messages import Messages
-from redrive.office.queues import Queues
-from redrive.office.retention.notice import Notice, sentences
-from redrive.office.tenants import Tenants
+from redrive.office.queues import NoQueue
+from redrive.office.retention.notice import Notice
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (
     account,
@@ -35,12 +32,13 @@ from tests.conformance.makers import (
     take_one,
     tenants_of,
 )
+from tests.office.desks import make_office
 
 ANN = Actor("ann@host", "cli")
 
 
 async def why(store: Store, message_id: str) -> str:
-    return await Messages(store, ANN).why(await account(store, message_id))
+    return await make_office(store).acting(ANN).messages.why(await account(store, message_id))
 
 
 async def start_worker(store: Store, name: str = "w1", *queues: str) -> None:
@@ -52,37 +50,37 @@ async def start_worker(store: Store, name: str = "w1", *queues: str) -> None:
 async def test_a_paused_tenants_backlog_waits_and_the_others_go_on(store: Store) -> None:
     await submit(store, 2, tenant="acme")
     await submit(store, 2, tenant="bolt")
-    (lane,) = await Tenants(store, ANN).pause("acme")
+    (lane,) = await make_office(store).acting(ANN).tenants.pause("acme")
     assert lane.state is LaneState.PAUSED
     assert tenants_of(await take(store)) == ["bolt", "bolt"]
-    await Tenants(store, ANN).resume("acme")
+    await make_office(store).acting(ANN).tenants.resume("acme")
     assert tenants_of(await take(store)) == ["acme", "acme"]
 
 
 async def test_a_tenant_is_paused_in_all_its_queues_or_in_one(store: Store) -> None:
     for queue in ("orders", "mails", "other"):
         await submit(store, queue=queue, tenant="bolt" if queue == "other" else "acme")
-    changed = await Tenants(store, ANN).pause("acme")
+    changed = await make_office(store).acting(ANN).tenants.pause("acme")
     assert [lane.queue for lane in changed] == ["mails", "orders"]
-    await Tenants(store, ANN).resume("acme", "mails")
+    await make_office(store).acting(ANN).tenants.resume("acme", "mails")
     assert [len(await take(store, queue=queue)) for queue in ("mails", "orders", "other")] == [1, 0, 1]
 
 
 async def test_a_weight_and_a_cap_act_on_what_already_waits(store: Store) -> None:
     await submit(store, 10, tenant="acme")
     await submit(store, 10, tenant="bolt")
-    await Tenants(store, ANN).set("acme", "orders", LaneChange(weight=2))
+    await make_office(store).acting(ANN).tenants.set("acme", "orders", LaneChange(weight=2))
     assert tenants_of(await take(store, 9)) == ["acme"] * 6 + ["bolt"] * 3
-    await Tenants(store, ANN).set("bolt", None, LaneChange(cap=4))
+    await make_office(store).acting(ANN).tenants.set("bolt", None, LaneChange(cap=4))
     assert tenants_of(await take(store, 20)).count("bolt") == 1
 
 
 async def test_a_rate_acts_on_what_already_waits_until_it_is_removed(store: Store) -> None:
     await submit(store, 10)
-    (lane,) = await Tenants(store, ANN).set("acme", None, LaneChange(rate=Rate(3, 60.0)))
+    (lane,) = await make_office(store).acting(ANN).tenants.set("acme", None, LaneChange(rate=Rate(3, 60.0)))
     assert lane.rate == Rate(3, 60.0)
     assert len(await take(store)) == 3
-    await Tenants(store, ANN).set("acme", None, LaneChange(unlimited=True))
+    await make_office(store).acting(ANN).tenants.set("acme", None, LaneChange(unlimited=True))
     assert len(await take(store)) == 7
 
 
@@ -99,20 +97,20 @@ async def test_a_rate_acts_on_what_already_waits_until_it_is_removed(store: Stor
 async def test_a_change_that_cannot_be_is_refused_and_not_audited(store: Store, change: LaneChange) -> None:
     await submit(store)
     with pytest.raises(ConfigurationError):
-        await Tenants(store, ANN).set("acme", None, change)
+        await make_office(store).acting(ANN).tenants.set("acme", None, change)
     assert await store.read_journal(AUDIT) == []
 
 
 async def test_a_name_that_is_none_is_refused(store: Store) -> None:
     with pytest.raises(InvalidMessage):
-        await Tenants(store, ANN).pause("a b")
-    with pytest.raises(InvalidMessage):
-        await Tenants(store, ANN).pause("acme", "a b")
+        await make_office(store).acting(ANN).tenants.pause("a b")
+    with pytest.raises(NoQueue):
+        await make_office(store).acting(ANN).tenants.pause("acme", "a b")
 
 
 async def test_the_audit_keeps_what_was_before_and_after(store: Store) -> None:
     await submit(store)
-    await Tenants(store, ANN).set("acme", None, LaneChange(weight=5, rate=Rate(20, 60.0)))
+    await make_office(store).acting(ANN).tenants.set("acme", None, LaneChange(weight=5, rate=Rate(20, 60.0)))
     intent, outcome = [row.document for row in await store.read_journal(AUDIT)]
     assert (intent["actor"], intent["verb"]) == ("ann@host", "set tenant")
     assert intent["subject"]["before"][0]["weight"] == 1
@@ -122,7 +120,7 @@ async def test_the_audit_keeps_what_was_before_and_after(store: Store) -> None:
 
 async def test_who_sees_a_payload_is_in_the_audit(store: Store) -> None:
     (one,) = await dead(store)
-    await record_reveal(store, ANN, [one])
+    await make_office(store).acting(ANN).letters.show(one, reveal=True)
     intent, outcome = [row.document for row in await store.read_journal(AUDIT)]
     assert (intent["verb"], intent["subject"]["ids"], outcome["ok"]) == ("reveal", [one], True)
 
@@ -145,20 +143,20 @@ async def test_why_a_due_message_waits(store: Store) -> None:
     assert await why(store, first) == (
         "it is due and waits for its tenant's turn, beside 1 other message of acme"
     )
-    await Tenants(store, ANN).set("acme", None, LaneChange(rate=Rate(20, 60.0)))
+    await make_office(store).acting(ANN).tenants.set("acme", None, LaneChange(rate=Rate(20, 60.0)))
     assert (await why(store, second)).endswith("acme gets at most 20/min")
 
 
 async def test_why_a_message_waits_that_people_or_limits_keep(store: Store) -> None:
     await start_worker(store)
     waiting, _ = await submit(store, 2)
-    await Queues(store, ANN).pause("orders")
+    await make_office(store).acting(ANN).queues.pause("orders")
     assert await why(store, waiting) == "queue orders is paused: redrive queue resume orders"
-    await Tenants(store, ANN).pause("acme")
+    await make_office(store).acting(ANN).tenants.pause("acme")
     assert "; and tenant acme is paused: redrive tenant resume acme" in await why(store, waiting)
-    await Queues(store, ANN).resume("orders")
-    await Tenants(store, ANN).resume("acme")
-    await Tenants(store, ANN).set("acme", None, LaneChange(cap=1))
+    await make_office(store).acting(ANN).queues.resume("orders")
+    await make_office(store).acting(ANN).tenants.resume("acme")
+    await make_office(store).acting(ANN).tenants.set("acme", None, LaneChange(cap=1))
     taken = await take_one(store)
     left = next(one for one in (waiting, _) if one != taken.message.id)
     assert "has 1 in flight, as many as its cap allows" in await why(store, left)
@@ -225,5 +223,5 @@ async def test_why_a_letter_died_tells_no_secret_and_a_command_that_is_safe_to_p
 
 
 def test_a_notice_of_what_left_has_a_command_that_is_safe_to_paste() -> None:
-    (told,) = sentences(Notice("orders", 0, left=2, left_at=0, left_to="/old letters/a.jsonl.gz"))
+    (told,) = Notice("orders", 0, left=2, left_at=0, left_to="/old letters/a.jsonl.gz").sentences()
     assert told.endswith("redrive dlq restore '/old letters/a.jsonl.gz'")

@@ -8,14 +8,12 @@ from pathlib import Path
 from redrive.app import Redrive
 from redrive.core.ports import Store
 from redrive.core.retry import RetryPolicy
-from redrive.core.settings import OfficeSettings, RetentionSettings
 from redrive.office.duties import DUTY_RECORDS, Duties
-from redrive.office.index import Index
 from redrive.office.leases import Lease
 from redrive.office.operations import OperationState
 from redrive.telemetry.events import Event, OperationEnded
 from tests.conformance.backends import Bench
-from tests.office.desks import desk, letters, redrive
+from tests.office.desks import desk, letters, make_office, redrive
 from tests.waiting import wait_until
 
 DAY_S = 86_400.0
@@ -23,7 +21,7 @@ DAY_S = 86_400.0
 
 def _duties(store: Store) -> Duties:
     policy = RetryPolicy()
-    return Duties(store, Index(store), lambda queue: policy, OfficeSettings(), RetentionSettings())
+    return Duties(make_office(store, policy=policy))
 
 
 async def test_a_lease_is_one_holders_until_it_ends_or_is_given_back(store: Store, bench: Bench) -> None:
@@ -58,13 +56,13 @@ async def test_operations_are_forgotten_a_month_after_their_end(store: Store, be
     forget = _duties(store).steps()["forget"]
     bench.advance(29 * DAY_S)
     await forget()
-    assert [one.id for one in await office.list()] == [ended.id]
+    assert [one.operation.id for one in (await office.list()).found] == [ended.id]
     paused = await office.start(redrive())
     await office.pause(paused.id)
     bench.advance(40 * DAY_S)
     await _duties(store).steps()["forget"]()
     await forget()
-    assert [one.id for one in await office.list()] == [paused.id]
+    assert [one.operation.id for one in (await office.list()).found] == [paused.id]
     assert await store.list_records("operation_letters") == []
 
 

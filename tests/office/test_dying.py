@@ -61,13 +61,13 @@ async def test_a_process_that_dies_at_any_call_loses_nothing_and_repeats_nothing
     survivor = desk(store)
     for calls in range(1, CALLS):
         ids = tuple(await dead(store, LETTERS))
-        known = {one.id for one in await survivor.list()}
+        known = {one.operation.id for one in (await survivor.list()).found}
         dying = DyingStore(store, calls)
         try:
             await _run(desk(cast(Store, dying)), make(ids))
         except Died:
             await _carry_on(store, survivor, bench)
-        new = [one for one in await survivor.list() if one.id not in known]
+        new = [one.operation for one in (await survivor.list()).found if one.operation.id not in known]
         await _check(store, survivor, new, ids, state)
         if not dying.dead:
             break
@@ -77,7 +77,7 @@ async def test_a_process_that_dies_at_any_call_loses_nothing_and_repeats_nothing
     assert await store.list_records(LIVE_RECORDS) == []
     if make is _replace:
         billing = await counts(store, "billing")
-        assert billing.pending + billing.scheduled == LETTERS * len(await survivor.list())
+        assert billing.pending + billing.scheduled == LETTERS * len((await survivor.list()).found)
 
 
 async def _check(

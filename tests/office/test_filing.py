@@ -145,7 +145,7 @@ async def test_a_file_is_named_by_those_on_the_machine_and_never_overwritten(
             await office.start(order)
     with pytest.raises(OperationError, match="command line"):
         await desk(store, files=False).start(_export(tmp_path / "x"))
-    assert await office.list() == []
+    assert (await office.list()).found == []
 
 
 async def test_a_restore_takes_the_archive_it_was_asked_for_and_no_other_of_that_name(

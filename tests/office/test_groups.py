@@ -15,6 +15,7 @@ from redrive.office.groups import Group, GroupBy, GroupError, Groups, GroupState
 from redrive.office.index import Index
 from tests.conformance.backends import Bench
 from tests.office.deaths import MINUTE_MS, bury, letter
+from tests.office.desks import make_office
 
 ANA = Actor("ana@host", "test")
 HOUR_MS = 60 * MINUTE_MS
@@ -22,7 +23,7 @@ HOUR_MS = 60 * MINUTE_MS
 
 @pytest.fixture
 def groups(store: Store, index: Index) -> Groups:
-    return Groups(store, index, ANA)
+    return make_office(store, index).acting(ANA).groups
 
 
 async def only(groups: Groups, by: GroupBy = GroupBy.CODE) -> Group:
@@ -165,7 +166,8 @@ async def test_a_tenants_own_people_see_neither_letters_nor_notes_of_others(
     store: Store, index: Index
 ) -> None:
     await bury(store, [letter(store, tenant=tenant) for tenant in ("acme", "umbra")])
-    everybody, acme = Groups(store, index, ANA), Groups(store, index, ANA, scope="acme")
+    office = make_office(store, index)
+    everybody, acme = office.acting(ANA).groups, office.acting(ANA, "acme").groups
     await everybody.note(GroupBy.CODE, "550", "umbra complained")
     await everybody.resolve(GroupBy.CODE, "550")
     group = await only(acme)

@@ -8,9 +8,9 @@ from redrive.core.failure import Kind
 from redrive.core.letters import LetterKey
 from redrive.core.ports import Store
 from redrive.core.verdict import Reason
+from redrive.office.documents.document import instant
 from redrive.office.filters import Filter, parse
 from redrive.office.index import CursorError, Index, Order, Part
-from redrive.office.wire import instant
 from tests.office.deaths import MINUTE_MS, bury, letter
 
 HOUR_MS = 60 * MINUTE_MS

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from redrive.core.verdict import Reason
-from redrive.office.audit import Actor
 from redrive.office.filters import parse
-from redrive.office.groups import GroupBy, Groups
+from redrive.office.groups import GroupBy
 from redrive.office.index import Index
 from redrive.office.shape import shape
-from redrive.office.sql import Sql, SqlLimits
+from redrive.office.sql import SqlLimits
 from tests.conformance.backends import Bench
 from tests.office.deaths import letter
+from tests.office.desks import ANA, make_office
 from tests.office.feeds import Telling, ToldStore
 
 pytestmark = [pytest.mark.long, pytest.mark.parametrize("bench", ["sqlite"], indirect=True)]
@@ -68,7 +68,7 @@ async def test_an_index_of_100_000_letters_is_quick(told: ToldStore, index: Inde
     for text in ("", "tenant:tenant-7 code:407", "reason:bounced age:>20h", "tenant:nobody"):
         with within(0.1):
             await index.find(parse(text))
-    groups = Groups(told, index, Actor("ana", "test"))
+    groups = make_office(told, index).acting(ANA).groups
     for by in GroupBy:
         with within(0.3):
             await groups.list(by)
@@ -81,8 +81,8 @@ async def test_an_index_of_100_000_letters_is_quick(told: ToldStore, index: Inde
 
 async def test_sql_over_10_000_letters_is_quick_with_its_copy(told: ToldStore, index: Index) -> None:
     await index.catch_up()
-    sql, limits = Sql(told, index, Actor("ana", "test")), SqlLimits(letters=10_000)
+    sql, limits = make_office(told, index).acting(ANA).sql, SqlLimits(letters=10_000)
     for column in ("lastFailureCode", "originalData->>'number'", "substr(movedToDLQAt, 1, 13)"):
         with within(0.5):
-            answer = await sql.run(f"SELECT {column}, COUNT(*) FROM dlq GROUP BY 1 LIMIT 5", limits=limits)  # noqa: S608
+            answer = await sql.ask(f"SELECT {column}, COUNT(*) FROM dlq GROUP BY 1 LIMIT 5", limits=limits)  # noqa: S608
         assert answer.copied.letters == 10_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+import msgspec
 import pytest
 
 from redrive.core.errors import StoreError
@@ -11,9 +12,9 @@ from redrive.core.lifecycle import State
 from redrive.core.ports import PAGE, Store
 from redrive.core.settings import OfficeSettings
 from redrive.office.audit import Query, read
+from redrive.office.documents.operations import operation_document
 from redrive.office.filters import FilterError
 from redrive.office.operations import NoOperation, OperationError, OperationState, Selection
-from redrive.office.operations.documents import operation_document
 from redrive.office.operations.ledger import LETTER_RECORDS, LIVE_RECORDS, OPERATION_RECORDS, read_chunk
 from redrive.office.operations.operation import CHUNK
 from tests.conformance.backends import Bench
@@ -32,7 +33,7 @@ async def test_a_preview_counts_and_splits_and_changes_nothing(store: Store) -> 
     assert set(ids) <= set(found.samples)
     assert not found.over_budget
     assert (await counts(store)).dlq == 5
-    assert await desk(store).list() == []
+    assert (await desk(store).list()).found == []
 
 
 async def test_a_preview_splits_by_count_and_then_by_name(store: Store) -> None:
@@ -169,7 +170,7 @@ async def test_of_many_named_letters_a_few_ids_stay_in_the_record(store: Store) 
     started = await office.start(redrive(Selection(ids=tuple(ids))))
     seen = await office.wait(started.id)
     assert (seen.moved, seen.operation.order.selection.ids) == (50, tuple(ids[:20]))
-    document = operation_document(seen)
+    document = msgspec.to_builtins(operation_document(seen))
     assert (document["moved"], document["ids"], document["state"]) == (50, ids[:20], "finished")
 
 
@@ -227,7 +228,7 @@ async def test_one_tenants_operator_sees_and_moves_nothing_of_another(store: Sto
     await letters(store, 2, tenant="acme")
     everyone, acme = desk(store), desk(store, scope="acme")
     hidden = await everyone.start(redrive(rate="1/hour"))
-    assert await acme.list() == []
+    assert (await acme.list()).found == []
     with pytest.raises(NoOperation):
         await acme.cancel(hidden.id)
     await everyone.cancel(hidden.id)
@@ -236,7 +237,7 @@ async def test_one_tenants_operator_sees_and_moves_nothing_of_another(store: Sto
     assert (await acme.wait(named.id)).operation.frozen.missing == 1
     started = await acme.start(redrive())
     assert (await acme.wait(started.id)).moved == 2
-    assert [one.id for one in await acme.list()] == [started.id, named.id]
+    assert [one.operation.id for one in (await acme.list()).found] == [started.id, named.id]
     assert [one.message.id for one in await dead_letters(store)] == [theirs]
 
 
@@ -252,7 +253,7 @@ async def test_a_filter_that_cannot_be_read_starts_nothing(store: Store) -> None
     office = desk(store)
     with pytest.raises(FilterError):
         await office.start(redrive(Selection(filter="nonsense:1")))
-    assert await office.list() == []
+    assert (await office.list()).found == []
 
 
 async def test_an_operation_that_cannot_go_on_fails_with_a_reason_and_does_not_block_others(
@@ -287,7 +288,7 @@ async def test_an_operation_that_cannot_be_read_does_not_hide_the_others(store: 
     office = desk(store)
     started = await office.start(redrive())
     await store.put_record(OPERATION_RECORDS, "0", {"from": "a later version"}, expected=0)
-    assert [one.id for one in await office.list()] == [started.id]
+    assert [one.operation.id for one in (await office.list()).found] == [started.id]
 
 
 async def test_an_operation_is_conducted_however_many_wait_before_it(store: Store) -> None:

@@ -8,20 +8,17 @@ from typing import cast
 from redrive.core.letters import LetterKey
 from redrive.core.lifecycle import State
 from redrive.core.ports import Store
-from redrive.core.retry import RetryPolicy
-from redrive.core.settings import OfficeSettings
-from redrive.office.index import Index
-from redrive.office.operations import Chooser, Kind, OperationState, Order, Selection, ledger
+from redrive.office.operations import Kind, OperationState, Order, Selection, ledger
 from redrive.office.operations.moves import move, new_id
 from redrive.office.operations.steps import Steps
 from tests.conformance.makers import account, counts
-from tests.office.desks import ORDERS, desk, discard, letters, redrive, run_to, work
+from tests.office.desks import ORDERS, desk, discard, letters, make_office, redrive, run_to, work
 from tests.office.slow import SlowStore
 
 
 def _steps(store: Store) -> Steps:
     """The steps as another process takes them, without asking for a lease."""
-    return Steps(store, Chooser(store, Index(store), lambda queue: RetryPolicy()), OfficeSettings())
+    return Steps(make_office(store))
 
 
 def _folder(path: Path) -> Path:

@@ -21,7 +21,7 @@ from redrive.office.archive.writing import ArchiveWriter
 from redrive.office.audit import AUDIT
 from redrive.office.retention.departure import Departure
 from redrive.office.retention.duty import BEAT_S, LOOK_S, Retention
-from redrive.office.retention.notice import Notice, notices, sentences
+from redrive.office.retention.notice import Notice, notices
 from redrive.telemetry.events import Event, LettersArchived, LettersLeaving, RetentionFailed, Telemetry
 from tests.conformance.backends import Bench
 from tests.conformance.families import CONTENT, body_of, fan_out, running_parent
@@ -44,7 +44,7 @@ def archived(folder: Path) -> list[DeadLetter]:
 
 
 async def said(store: Store) -> str:
-    return "\n".join(sentence for notice in await notices(store) for sentence in sentences(notice))
+    return "\n".join(sentence for notice in await notices(store) for sentence in notice.sentences())
 
 
 async def restore_all(store: Store, path: Path) -> int:
@@ -267,7 +267,7 @@ async def test_a_letter_that_has_lost_what_it_shares_stays_and_is_counted(
     await departure.end()
     assert (departure.left, archives(tmp_path), len(await letters(store))) == (0, [], 1)
     notice = Notice("orders", store.now(), shared=2)
-    assert "2 letters of orders stay beyond that: what they share" in "".join(sentences(notice))
+    assert "2 letters of orders stay beyond that: what they share" in "".join(notice.sentences())
 
 
 async def test_a_discarded_letter_keeps_its_content_as_long_as_a_dead_one(bench: Bench, store: Store) -> None:

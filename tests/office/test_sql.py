@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import time
 
+import msgspec
 import pytest
 
 from redrive.core.failure import Kind
 from redrive.core.ports import Store
-from redrive.core.redaction import redact
 from redrive.core.verdict import Reason
 from redrive.office.audit import AUDIT, Actor
+from redrive.office.documents.letters import letter_document
 from redrive.office.index import Index
+from redrive.office.masking import UNMASKED
 from redrive.office.sql import SAVED, Sql, SqlError, SqlLimits
-from redrive.office.wire import letter_document
 from tests.office.deaths import MINUTE_MS, bury, letter
+from tests.office.desks import make_office
 
+WEEK_MS = 7 * 86_400_000
 ANA = Actor("ana@host", "test")
 OURS = {
     "id": "jobId",
@@ -33,12 +36,12 @@ on_sqlite = pytest.mark.parametrize("bench", ["sqlite"], indirect=True)
 
 @pytest.fixture
 def sql(store: Store, index: Index) -> Sql:
-    return Sql(store, index, ANA)
+    return make_office(store, index).acting(ANA).sql
 
 
 async def test_the_runbooks_question_works_as_written(sql: Sql, store: Store) -> None:
     await bury(store, [letter(store, code=code) for code in ("550", "451", "550", None)])
-    answer = await sql.run("SELECT lastFailureCode, COUNT(*) FROM dlq GROUP BY lastFailureCode")
+    answer = await sql.ask("SELECT lastFailureCode, COUNT(*) FROM dlq GROUP BY lastFailureCode")
     assert answer.columns == ("lastFailureCode", "COUNT(*)")
     assert set(answer.rows) == {(None, 1), ("451", 1), ("550", 2)}
     assert answer.complete
@@ -47,7 +50,7 @@ async def test_the_runbooks_question_works_as_written(sql: Sql, store: Store) ->
 @pytest.mark.parametrize("name", SAVED)
 async def test_every_saved_question_has_an_answer(sql: Sql, store: Store, name: str) -> None:
     await bury(store, [letter(store, redriven=1)])
-    assert len((await sql.run(SAVED[name])).rows) == 1
+    assert len((await sql.ask(SAVED[name])).rows) == 1
 
 
 async def test_a_row_says_what_the_letter_says_on_the_wire(sql: Sql, store: Store) -> None:
@@ -64,10 +67,10 @@ async def test_a_row_says_what_the_letter_says_on_the_wire(sql: Sql, store: Stor
         letter(store, body=b'{"n": "\xff"}', tenant="umbra", queue="orders"),
     ]
     await bury(store, letters)
-    answer = await sql.run("SELECT * FROM dlq ORDER BY jobId")
+    answer = await sql.ask("SELECT * FROM dlq ORDER BY jobId", reveal=True)
     for row, written in zip(answer.rows, letters, strict=True):
         told = dict(zip(answer.columns, row, strict=True))
-        document = letter_document(written)
+        document = msgspec.to_builtins(letter_document(written, UNMASKED, WEEK_MS))
         for ours, wire in OURS.items():
             assert told.pop(ours) == told[wire]
         assert json.loads(str(told.pop("originalData"))) == document["originalData"]
@@ -78,7 +81,7 @@ async def test_a_row_says_what_the_letter_says_on_the_wire(sql: Sql, store: Stor
 
 async def test_payloads_can_be_asked_about(sql: Sql, store: Store) -> None:
     await bury(store, [letter(store, body=b'{"order": {"id": %d}, "tags": ["a", "b"]}' % n) for n in (7, 8)])
-    answer = await sql.run(
+    answer = await sql.ask(
         "SELECT originalData->>'$.order.id', value FROM dlq, json_each(originalData, '$.tags')"
         " WHERE originalData->>'$.order.id' > 7"
     )
@@ -87,14 +90,16 @@ async def test_payloads_can_be_asked_about(sql: Sql, store: Store) -> None:
 
 async def test_payloads_can_be_left_masked(sql: Sql, store: Store) -> None:
     await bury(store, [letter(store, body=b'{"to": "ana@example.com"}')])
-    answer = await sql.run("SELECT originalData FROM dlq", mask=redact)
+    answer = await sql.ask("SELECT originalData FROM dlq")
     assert answer.rows == (('{"to": "***@example.com"}',),)
 
 
 async def test_only_the_scopes_letters_are_in_the_copy(store: Store, index: Index) -> None:
     await bury(store, [letter(store, tenant=tenant) for tenant in ("acme", "umbra", "umbra")])
-    answer = await Sql(store, index, ANA, scope="acme").run(
-        "SELECT companyId FROM dlq WHERE companyId <> 'x' OR 1"
+    answer = (
+        await make_office(store, index)
+        .acting(ANA, "acme")
+        .sql.ask("SELECT companyId FROM dlq WHERE companyId <> 'x' OR 1")
     )
     assert answer.rows == (("acme",),)
     assert (answer.copied.letters, answer.copied.of) == (1, 1)
@@ -136,7 +141,7 @@ async def test_only_the_scopes_letters_are_in_the_copy(store: Store, index: Inde
 )
 async def test_what_is_more_than_a_question_is_refused(sql: Sql, store: Store, text: str, what: str) -> None:
     with pytest.raises(SqlError) as caught:
-        await sql.run(text)
+        await sql.ask(text)
     assert what in caught.value.problem
     assert caught.value.advice
 
@@ -153,14 +158,14 @@ async def test_what_is_more_than_a_question_is_refused(sql: Sql, store: Store, t
 )
 async def test_an_error_has_the_place_where_it_is(sql: Sql, text: str, position: int) -> None:
     with pytest.raises(SqlError) as caught:
-        await sql.run(text)
+        await sql.ask(text)
     assert caught.value.position == position
     assert f"character {position + 1}" in str(caught.value)
 
 
 @on_sqlite
 async def test_a_comment_after_the_statement_is_no_second_one(sql: Sql) -> None:
-    assert (await sql.run("SELECT 1 AS one; -- that is all")).rows == ((1,),)
+    assert (await sql.ask("SELECT 1 AS one; -- that is all")).rows == ((1,),)
 
 
 @on_sqlite
@@ -168,7 +173,7 @@ async def test_a_question_without_an_end_is_stopped(sql: Sql, store: Store) -> N
     await bury(store, [letter(store) for _ in range(300)])
     began_s = time.monotonic()
     with pytest.raises(SqlError, match=r"longer than 0\.2 s"):
-        await sql.run("SELECT count(*) FROM dlq a, dlq b, dlq c, dlq d", limits=SqlLimits(time_s=0.2))
+        await sql.ask("SELECT count(*) FROM dlq a, dlq b, dlq c, dlq d", limits=SqlLimits(time_s=0.2))
     assert time.monotonic() - began_s < 5
 
 
@@ -176,7 +181,7 @@ async def test_a_question_without_an_end_is_stopped(sql: Sql, store: Store) -> N
 async def test_a_question_that_takes_too_much_memory_is_stopped(sql: Sql, store: Store) -> None:
     await bury(store, [letter(store) for _ in range(500)])
     with pytest.raises(SqlError, match="memory"):
-        await sql.run(
+        await sql.ask(
             "SELECT a.jobId || b.jobId AS x FROM dlq a, dlq b ORDER BY x",
             limits=SqlLimits(memory_bytes=4_000_000),
         )
@@ -186,26 +191,26 @@ async def test_a_question_that_takes_too_much_memory_is_stopped(sql: Sql, store:
 async def test_a_value_cannot_grow_without_end(sql: Sql, store: Store) -> None:
     await bury(store, [letter(store, body=json.dumps("x" * 9_000).encode()) for _ in range(200)])
     with pytest.raises(SqlError, match="too big"):
-        await sql.run("SELECT group_concat(originalData) FROM dlq")
+        await sql.ask("SELECT group_concat(originalData) FROM dlq")
 
 
 async def test_rows_beyond_the_limit_are_cut_and_the_answer_says_so(sql: Sql, store: Store) -> None:
     await bury(store, [letter(store) for _ in range(5)])
-    answer = await sql.run("SELECT jobId FROM dlq", limits=SqlLimits(rows=3))
+    answer = await sql.ask("SELECT jobId FROM dlq", limits=SqlLimits(rows=3))
     assert (len(answer.rows), answer.more, answer.complete) == (3, True, False)
-    assert not (await sql.run("SELECT jobId FROM dlq", limits=SqlLimits(rows=5))).more
+    assert not (await sql.ask("SELECT jobId FROM dlq", limits=SqlLimits(rows=5))).more
 
 
 @on_sqlite
 async def test_an_answer_that_is_too_long_is_cut_and_says_so(sql: Sql, store: Store) -> None:
     await bury(store, [letter(store, why="x" * 500) for _ in range(5)])
-    answer = await sql.run("SELECT lastFailureReason FROM dlq", limits=SqlLimits(result_bytes=1_200))
+    answer = await sql.ask("SELECT lastFailureReason FROM dlq", limits=SqlLimits(result_bytes=1_200))
     assert (len(answer.rows), answer.more) == (2, True)
 
 
 async def test_a_copy_has_the_newest_letters_and_says_how_many_were_left_out(sql: Sql, store: Store) -> None:
     ids = await bury(store, [letter(store, age_ms=age * MINUTE_MS) for age in (3, 2, 1)])
-    answer = await sql.run("SELECT jobId FROM dlq", limits=SqlLimits(letters=2))
+    answer = await sql.ask("SELECT jobId FROM dlq", limits=SqlLimits(letters=2))
     assert {row[0] for row in answer.rows} == set(ids[1:])
     assert (answer.copied.letters, answer.copied.of, answer.complete) == (2, 3, False)
 
@@ -214,33 +219,33 @@ async def test_a_copy_has_the_newest_letters_and_says_how_many_were_left_out(sql
 async def test_payloads_that_do_not_fit_are_left_out_from_the_oldest_on(sql: Sql, store: Store) -> None:
     await bury(store, [letter(store, age_ms=age, body=b'"%s"' % (b"x" * 998)) for age in range(10)])
     few = SqlLimits(payload_bytes=4_500)
-    assert (await sql.run("SELECT originalData FROM dlq", limits=few)).copied.letters == 4
-    assert (await sql.run("SELECT jobId FROM dlq", limits=few)).copied.letters == 10
+    assert (await sql.ask("SELECT originalData FROM dlq", limits=few)).copied.letters == 4
+    assert (await sql.ask("SELECT jobId FROM dlq", limits=few)).copied.letters == 10
 
 
 @on_sqlite
 async def test_a_very_large_payload_is_replaced_by_its_size(sql: Sql, store: Store) -> None:
     await bury(store, [letter(store, body=b'"%s"' % (b"x" * 300_000))])
-    ((value,),) = (await sql.run("SELECT originalData FROM dlq")).rows
+    ((value,),) = (await sql.ask("SELECT originalData FROM dlq")).rows
     assert json.loads(str(value)) == {"leftOut": "300002 bytes"}
 
 
 @on_sqlite
 async def test_an_answer_can_be_written_as_json(sql: Sql) -> None:
-    answer = await sql.run("SELECT x'00ff', 9e999, -9e999, NULL, 1, 1.5, 'a'")
+    answer = await sql.ask("SELECT x'00ff', 9e999, -9e999, NULL, 1, 1.5, 'a'")
     assert answer.rows == (("00ff", "inf", "-inf", None, 1, 1.5, "a"),)
     json.dumps(answer.rows, allow_nan=False)
 
 
 async def test_a_question_without_rows_still_names_its_columns(sql: Sql) -> None:
-    answer = await sql.run("SELECT jobId, queue AS q FROM dlq")
+    answer = await sql.ask("SELECT jobId, queue AS q FROM dlq")
     assert (answer.columns, answer.rows) == (("jobId", "q"), ())
 
 
 async def test_every_question_is_in_the_audit_also_a_refused_one(sql: Sql, store: Store) -> None:
-    await sql.run("SELECT 1")
+    await sql.ask("SELECT 1")
     with pytest.raises(SqlError):
-        await sql.run("DROP TABLE dlq")
+        await sql.ask("DROP TABLE dlq")
     rows = [row.document for row in await store.read_journal(AUDIT)]
     assert [(row["verb"], row["row"], row.get("ok")) for row in rows] == [
         ("sql", "intent", None),
@@ -254,14 +259,12 @@ async def test_every_question_is_in_the_audit_also_a_refused_one(sql: Sql, store
 async def test_columns_have_our_names_too(sql: Sql, store: Store) -> None:
     await bury(store, [letter(store, body=b'{"n": 7}')])
     for ours, wire in OURS.items():
-        (found,) = (await sql.run(f"SELECT {ours} FROM dlq")).rows  # noqa: S608 - one of ours
-        (on_wire,) = (await sql.run(f"SELECT {wire} FROM dlq")).rows  # noqa: S608 - likewise
+        (found,) = (await sql.ask(f"SELECT {ours} FROM dlq")).rows  # noqa: S608 - one of ours
+        (on_wire,) = (await sql.ask(f"SELECT {wire} FROM dlq")).rows  # noqa: S608 - likewise
         assert found == on_wire != (None,)
 
 
 async def test_our_names_are_masked_as_those_of_the_wire(sql: Sql, store: Store) -> None:
     await bury(store, [letter(store, why="to ana@example.com", body=b'{"password": "hunter2"}')])
-    answer = await sql.run(
-        "SELECT failure, payload FROM dlq", mask=lambda text: text.replace("hunter2", "***")
-    )
+    answer = await sql.ask("SELECT failure, payload FROM dlq")
     assert "ana" not in str(answer.rows)

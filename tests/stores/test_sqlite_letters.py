@@ -15,7 +15,8 @@ from redrive.core.letters import DeadLetter, LetterKey
 from redrive.core.lifecycle import Move
 from redrive.core.ports import OwnIndex
 from redrive.core.verdict import Bury, Reason, RetryAt, Settlement
-from redrive.office.wire import letter_document
+from redrive.office.documents.letters import letter_document
+from redrive.office.masking import UNMASKED
 from redrive.stores.sqlite import SqliteStore
 from redrive.stores.statements import load_migrations
 from tests.conformance import makers
@@ -71,7 +72,7 @@ def rows(index: OwnIndex, query: str = "select * from letters order by died_at, 
 
 def expected(letter: DeadLetter) -> tuple[Any, ...]:
     """The row of a letter, from what the wire says of it."""
-    message, last, wire = letter.message, letter.failures[-1], letter_document(letter)
+    message, last, wire = letter.message, letter.failures[-1], letter_document(letter, UNMASKED, None)
     return (
         message.id,
         message.queue,
@@ -79,9 +80,9 @@ def expected(letter: DeadLetter) -> tuple[Any, ...]:
         letter.reason.value,
         last.kind.value,
         last.code,
-        wire["lastFailureReason"],
+        wire.last_failure_reason,
         letter.fingerprint,
-        wire["failedAttempts"],
+        wire.failed_attempts,
         len(letter.redrives),
         letter.progress.generation,
         message.enqueued_at,

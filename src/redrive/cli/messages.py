@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from redrive.cli.problems import CommandError, Exit, no_message
+from redrive.cli.problems import CommandError, Exit
 from redrive.cli.render.letter import life
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.core.letters import Account
@@ -76,10 +76,7 @@ async def run_now(message_id: str, /, *, flags: Flags = NO_FLAGS) -> None:
 
 
 async def _find(current: Session, message_id: str) -> Account:
-    account = await current.messages.find(message_id)
-    if account is None:
-        raise no_message(message_id)
-    return account
+    return await current.messages.find(message_id)
 
 
 def _answer(current: Session, account: Account, verb: str, moved: bool) -> None:

@@ -133,9 +133,7 @@ async def wait(operation_id: str, /, *, flags: Flags = NO_FLAGS) -> int:
 
 async def snapshots(current: Session, limit: int, *, running: bool) -> list[Snapshot]:
     """The newest operations with their numbers."""
-    listed = await current.operations.list(limit=limit if not running else PAGE)
-    wanted = [one for one in listed if not (running and one.state.ended)]
-    return [await current.operations.show(one.id) for one in wanted[:limit]]
+    return (await current.operations.list(limit=limit, running=running)).found
 
 
 def note_unattended(output: Output, found: list[Snapshot]) -> None:

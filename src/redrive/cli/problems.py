@@ -43,21 +43,13 @@ class PlacedError(CommandError):
         super().__init__(message, Exit.USAGE)
 
 
-def no_message(message_id: str) -> CommandError:
-    """The error for an id that the store does not know."""
-    return CommandError(
-        f"no message {message_id!r} in this store: it may have finished and been cleaned up; check the id",
-        Exit.NOT_FOUND,
-    )
-
-
 def exit_code(error: RedriveError) -> Exit:
     """What an error means to whoever asked."""
     from redrive.office.beginnings import AmbiguousId
     from redrive.office.groups import GroupError
     from redrive.office.index import CursorError
-    from redrive.office.operations import NoOperation
     from redrive.office.sql import SqlError
+    from redrive.office.view import NotFound
 
     match error:
         case CommandError():
@@ -71,7 +63,7 @@ def exit_code(error: RedriveError) -> Exit:
             | SqlError()
         ):
             return Exit.USAGE
-        case NoOperation():
+        case NotFound():
             return Exit.NOT_FOUND
         case StoreError():
             return Exit.UNREACHABLE

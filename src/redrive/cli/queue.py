@@ -20,7 +20,7 @@ queue = App(name="queue")
 async def list_queues(*, flags: Flags = NO_FLAGS) -> None:
     """Every queue with its counts."""
     async with session(flags) as current:
-        found = await current.queues.status()
+        found = await current.queues.every()
         document = {"queues": [queue_document(one) for one in found]}
         current.output.answer(document, lambda: queue_table(current.output, found, current.store.now()))
 
@@ -80,7 +80,7 @@ async def purge(queue: str, /, *, yes: bool = False, flags: Flags = NO_FLAGS) ->
 
 
 async def _waiting(current: Session, queue: str) -> int:
-    counts: list[QueueCounts] = [one.counts for one in await current.queues.status()]
+    counts: list[QueueCounts] = [one.counts for one in await current.queues.every()]
     return sum(
         one.pending + one.scheduled + one.retry_scheduled + one.suspects
         for one in counts

@@ -19,25 +19,25 @@ from typing import Any
 from cyclopts import Parameter
 
 from redrive.cli.output import Output
-from redrive.cli.problems import CommandError, Exit, no_message
+from redrive.cli.problems import CommandError, Exit
 from redrive.config import Settings, load
 from redrive.core.letters import Account
 from redrive.core.ports import Store
 from redrive.office.access import Access
 from redrive.office.audit import Actor
-from redrive.office.beginnings import whole_id
 from redrive.office.groups import Groups
 from redrive.office.index import Index
+from redrive.office.letters import Letters
 from redrive.office.masking import Mask, record_reveal
 from redrive.office.messages import Messages
+from redrive.office.office import ActingOffice
 from redrive.office.operations import Operations
 from redrive.office.queues import Queues
 from redrive.office.sql import Sql
 from redrive.office.tenants import Tenants
-from redrive.wiring import make_index, make_store
+from redrive.wiring import make_index, make_office, make_store
 
 _SQLITE = "sqlite:///"
-_DLQ_ENDINGS = (":dlq", ".dlq")
 
 
 @Parameter(name="*")
@@ -77,10 +77,6 @@ class Session:
         self.settings = settings
         self.store = store
         self.actor = operator()
-        self.messages = Messages(store, self.actor)
-        self.queues = Queues(store, self.actor)
-        self.tenants = Tenants(store, self.actor)
-        self.access = Access(store, self.actor)
         self.mask = Mask.parse(settings.office.masked)
 
     @cached_property
@@ -89,36 +85,50 @@ class Session:
         return make_index(self.store, self.settings)
 
     @cached_property
+    def office(self) -> ActingOffice:
+        """The office's verbs."""
+        office = make_office(self.store, self.index, self.settings.policy, self.settings)
+        return office.acting(self.actor, files=True)
+
+    @property
+    def letters(self) -> Letters:
+        return self.office.letters
+
+    @property
+    def messages(self) -> Messages:
+        return self.office.messages
+
+    @property
     def operations(self) -> Operations:
-        office = self.settings.office
-        return Operations(self.store, self.actor, self.index, self.settings.policy, office, files=True)
+        return self.office.operations
+
+    @property
+    def queues(self) -> Queues:
+        return self.office.queues
+
+    @property
+    def tenants(self) -> Tenants:
+        return self.office.tenants
+
+    @property
+    def access(self) -> Access:
+        return self.office.access
 
     @property
     def groups(self) -> Groups:
-        return Groups(self.store, self.index, self.actor)
+        return self.office.groups
 
     @property
     def sql(self) -> Sql:
-        return Sql(self.store, self.index, self.actor)
+        return self.office.sql
 
     async def find(self, given: str) -> Account:
         """The message of this id, or the dead letter whose id begins so; NOT_FOUND when there is none."""
-        account = await self.messages.find(given)
-        if account is None and (whole := await whole_id(self.index, given)) is not None:
-            account = await self.messages.find(whole)
-        if account is None:
-            raise no_message(given)
-        return account
+        return await self.messages.find(await self.messages.whole_id(given))
 
     async def known_queue(self, given: str) -> str:
-        """The queue of this name, or of this dead-letter queue's name; NOT_FOUND when there is none."""
-        names = await self.store.queue_names()
-        stripped = next((given.removesuffix(end) for end in _DLQ_ENDINGS if given.endswith(end)), given)
-        for candidate in (given, stripped):
-            if candidate in names:
-                return candidate
-        known = ", ".join(names[:10]) or "none yet"
-        raise CommandError(f"no queue {given!r} in this store; there is: {known}", Exit.NOT_FOUND)
+        """The queue of this name, or of this dead-letter queue's name; NoQueue when there is none."""
+        return await self.queues.named(given)
 
     async def shown(self, documents: Iterable[Mapping[str, Any]], *, reveal: bool) -> list[dict[str, Any]]:
         """Letters or messages as they may be shown: masked, or revealed with a row in the audit."""

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -16,9 +17,10 @@ from redrive.cli.render.store import capacity_line, lane_table, queue_table, sto
 from redrive.cli.session import NO_FLAGS, Flags, session
 from redrive.cli.tenant import all_lanes
 from redrive.core.condition import Capacity
+from redrive.office.documents.control import whole_notice
 from redrive.office.operations.documents import operation_document
 from redrive.office.queues import QueueStatus
-from redrive.office.retention.notice import notices, sentences
+from redrive.office.retention.notice import notices
 from redrive.office.wire import lane_document, queue_document
 
 _OPERATIONS_SHOWN = 20
@@ -34,7 +36,7 @@ async def status(*, lanes: str | None = None, flags: Flags = NO_FLAGS) -> None:
     """
     async with session(flags) as current:
         described, capacity = await current.store.describe(), await current.store.capacity()
-        queues, announced = await current.queues.status(), await notices(current.store)
+        queues, announced = await current.queues.every(), await notices(current.store)
         running = await snapshots(current, _OPERATIONS_SHOWN, running=True)
         warnings = _warnings(current.settings.retention.folder, queues)
         document: dict[str, Any] = {
@@ -42,7 +44,7 @@ async def status(*, lanes: str | None = None, flags: Flags = NO_FLAGS) -> None:
             "durability": described.durability.value,
             "capacity": _capacity_document(capacity),
             "queues": [queue_document(one) for one in queues],
-            "retention": [notice.document() for notice in announced],
+            "retention": [msgspec.to_builtins(whole_notice(notice)) for notice in announced],
             "warnings": warnings,
             "operations": [operation_document(seen) for seen in running],
         }
@@ -52,7 +54,7 @@ async def status(*, lanes: str | None = None, flags: Flags = NO_FLAGS) -> None:
             capacity_line(capacity),
             Text(),
             queue_table(current.output, queues, now),
-            *(name(sentence, "yellow") for notice in announced for sentence in sentences(notice)),
+            *(name(sentence, "yellow") for notice in announced for sentence in notice.sentences()),
             *(name(warning, "yellow") for warning in warnings),
         ]
         if running:

@@ -8,7 +8,6 @@ from cyclopts import App
 from rich.console import RenderableType
 
 from redrive.cli.output import command
-from redrive.cli.problems import CommandError, Exit
 from redrive.cli.render.store import lane_table
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.core.lanes import Lane, LaneChange
@@ -131,14 +130,7 @@ async def _place(current: Session, tenant: str, queue: str | None) -> str | None
 
 
 async def _known(current: Session, tenant: str) -> list[Lane]:
-    lanes = await current.tenants.lanes(tenant)
-    if not lanes:
-        raise CommandError(
-            f"no tenant {tenant!r} in this store: redrive tenant list shows all; with --queue, one that is "
-            "still to come can be set",
-            Exit.NOT_FOUND,
-        )
-    return lanes
+    return await current.tenants.show(tenant)
 
 
 def _answer(current: Session, lanes: Sequence[Lane]) -> None:

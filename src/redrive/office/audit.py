@@ -1,4 +1,4 @@
-"""Who did what: an intent row before each action and an outcome row after it, under one action id (I12).
+"""Who did what: an intent row before each action and an outcome row after it, under one action id.
 
 The rows go to the store's journal, are only ever added, and are chained (`office.chain`). An action that ends
 in an error has an outcome row that says so; one whose process died has an intent row and no outcome. An
@@ -10,17 +10,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from redrive.core.ports import PAGE, Store
 from redrive.core.records import JournalRow
-from redrive.office.chain import AUDIT, Head, add, add_once, head_of, journal
+from redrive.office.chain import AUDIT, Head, Verification, add, add_once, head_of, journal, verify
+
+if TYPE_CHECKING:
+    from redrive.office.view import View
 
 __all__ = [
     "AUDIT",
     "Action",
     "Actor",
+    "Audit",
     "Query",
     "action",
     "add_intent",
@@ -133,3 +137,26 @@ def instant_of(row: JournalRow) -> int:
 
 def _lead(action_id: str, actor: Actor, verb: str) -> dict[str, Any]:
     return {"action": action_id, "actor": actor.name, "origin": actor.origin, "verb": verb}
+
+
+class Audit:
+    """The audit for who may see all of it: for nobody who is bound to a tenant."""
+
+    def __init__(self, store: Store, view: View) -> None:
+        self._store = store
+        self._view = view
+
+    async def latest(self, query: Query, limit: int, *, before: int | None = None) -> list[JournalRow]:
+        """The last rows that a query wants, the newest first; `before` is a position to go on from."""
+        self._view.demand_all()
+        return await latest(self._store, query, limit, before=before)
+
+    async def interrupted(self, query: Query, limit: int) -> list[JournalRow]:
+        """The last intent rows without an outcome: of actions under way, or whose process died."""
+        self._view.demand_all()
+        return [row for row in await interrupted(self._store) if query.wants(row)][-limit:]
+
+    async def verify(self, known: Head | None = None) -> Verification:
+        """Read the whole chain; `known` is a head that was kept elsewhere and must still be in it."""
+        self._view.demand_all()
+        return await verify(self._store, known)

@@ -1,4 +1,4 @@
-"""Automatic re-drive (R14): letters of temporary failures come back by themselves once their cause is gone.
+"""Automatic re-drive : letters of temporary failures come back by themselves once their cause is gone.
 
 Off unless a cool-down is set, for all queues or for some. Letters of one queue with one fingerprint have one
 cause and are judged together: after the cool-down a few go first, then ever larger parts, each waited for.
@@ -15,15 +15,13 @@ from dataclasses import asdict, dataclass, field, replace
 
 from redrive.core.failure import Kind as FailureKind
 from redrive.core.letters import Account
-from redrive.core.ports import PAGE, Store
-from redrive.core.settings import OfficeSettings
+from redrive.core.ports import PAGE
 from redrive.core.verdict import Reason
 from redrive.office.audit import Actor
 from redrive.office.filters import Filter, parse
 from redrive.office.filters.terms import Aged, Comparison, Named, NameField
-from redrive.office.index import Found, Index
-from redrive.office.operations.desk import Operations
-from redrive.office.operations.finding import Policy
+from redrive.office.index import Found
+from redrive.office.office import Office
 from redrive.office.operations.operation import Kind, NoOperation, Operation, OperationState, Order, Selection
 from redrive.office.records import every_record
 
@@ -86,13 +84,11 @@ class Trial:
 class Automatic:
     """The duty on one store."""
 
-    def __init__(
-        self, store: Store, index: Index, policy: Policy, settings: OfficeSettings, cool_downs: CoolDowns
-    ) -> None:
-        self._store = store
-        self._index = index
+    def __init__(self, office: Office, cool_downs: CoolDowns) -> None:
+        self._store = office.store
+        self._index = office.index
         self._cool_downs = cool_downs
-        self._operations = Operations(store, ACTOR, index, policy, settings)
+        self._operations = office.acting(ACTOR).operations
 
     async def step(self) -> float:
         """End the rounds that are over, and begin those that are due."""

@@ -10,6 +10,7 @@ in another place, and hand it in: then that is found too.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -22,6 +23,7 @@ from redrive.core.records import JournalRow
 AUDIT = "audit"
 HEAD_RECORDS = "audit_head"
 _FAULTS = 100
+_HEAD = re.compile(r"(\d{1,15}):([0-9a-f]{64})", re.ASCII)
 
 Row = Mapping[str, Any]
 
@@ -32,6 +34,15 @@ class Head:
 
     position: int = 0
     hash: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.position}:{self.hash}"
+
+    @classmethod
+    def parse(cls, text: str) -> Head | None:
+        """A head as it was written before; None where it is not one."""
+        match = _HEAD.fullmatch(text.strip())
+        return None if match is None else cls(int(match[1]), match[2])
 
 
 @dataclass(frozen=True, slots=True)

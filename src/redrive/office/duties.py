@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
-from redrive.core.ports import Store
-from redrive.core.settings import OfficeSettings, RetentionSettings
 from redrive.office.automatic import Automatic, CoolDowns
-from redrive.office.index import Index
 from redrive.office.leases import Lease, holder_name
+from redrive.office.office import Office
 from redrive.office.operations import ledger
 from redrive.office.operations.conductor import Conductor
-from redrive.office.operations.finding import Chooser, Policy
 from redrive.office.retention.duty import Retention
 from redrive.telemetry.events import Event
 
@@ -34,25 +31,21 @@ class Duties:
 
     def __init__(
         self,
-        store: Store,
-        index: Index,
-        policy: Policy,
-        office: OfficeSettings,
-        retention: RetentionSettings,
+        office: Office,
         emit: Callable[[Event], None] = lambda _: None,
         cool_downs: Mapping[str, float | None] = MappingProxyType({}),
     ) -> None:
-        self._store = store
+        self._store = office.store
         self._holder = holder_name()
         self._leases: list[Lease] = []
-        self._conductor = Conductor(store, Chooser(store, index, policy), office, emit)
+        self._conductor = Conductor(office, emit)
         alone: dict[str, Duty] = {
-            "retention": Retention(store, retention, emit).step,
+            "retention": Retention(office.store, office.retention, emit).step,
             "forget": self._forget,
         }
-        automatic = CoolDowns(office.automatic_s, cool_downs)
+        automatic = CoolDowns(office.settings.automatic_s, cool_downs)
         if automatic.shortest_s is not None:
-            alone["automatic"] = Automatic(store, index, policy, office, automatic).step
+            alone["automatic"] = Automatic(office, automatic).step
         self._steps = {name: self._alone(name, step) for name, step in alone.items()}
 
     def steps(self) -> Mapping[str, Duty]:

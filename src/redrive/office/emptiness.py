@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
 
 import apsw
 
@@ -65,25 +64,13 @@ class Emptiness:
         if len(self.terms) > 1:
             yield "alone: " + "; ".join(map(_found, self.terms))
 
-    @property
-    def document(self) -> dict[str, Any]:
-        """In JSON."""
-        return {
-            "terms": [{"term": one.term, "letters": one.letters} for one in self.terms],
-            "near": [
-                {
-                    "field": one.field,
-                    "value": one.value,
-                    "alike": one.alike,
-                    "values": [{"value": value, "letters": letters} for value, letters in one.values],
-                }
-                for one in self.near
-            ],
-        }
 
-
-async def explain_empty(index: Index, asked: Filter, *, scope: str | None = None) -> Emptiness:
-    """What to say of a filter that finds nothing."""
+async def explain_empty(
+    index: Index, asked: Filter, found: int = 0, *, scope: str | None = None
+) -> Emptiness | None:
+    """What to say of a filter that finds nothing; None where it found some, or where all were asked for."""
+    if found or not asked.terms:
+        return None
     terms = asked.terms[:TERMS]
     alone = [(term, index.compile(Filter((term,), asked.masked), scope)) for term in terms]
     looking = _Looking(index.compile(Filter(), scope), asked.masked)

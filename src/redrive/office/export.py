@@ -1,27 +1,25 @@
-"""Letters for other programs: JSON lines with everything of R8, or CSV with one row a letter.
+"""Letters for other programs: JSON lines with everything that is known of each, or CSV with one row a letter.
 
-Rows are made page by page, so that memory does not grow with the letters. Payloads are masked unless whoever
-asks may see them. In CSV no cell begins like a formula: a spreadsheet would run what a stranger wrote (S23).
-An export is for reading; what is to come back is an archive.
+Rows are made page by page, so that memory does not grow with the letters. In CSV no cell begins like a
+formula: a spreadsheet would run what a stranger wrote. An export is for reading; what is to come
+back is an archive.
 """
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import io
 import json
-from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable
 from enum import StrEnum
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
+
+import msgspec
 
 from redrive.core.letters import DeadLetter
 from redrive.core.redaction import printable
-from redrive.office.archive.files import close_on_disk, create_private, partial_of, saying, sync_folder
+from redrive.office.documents.letters import LetterDocument, letter_document
 from redrive.office.masking import Mask
-from redrive.office.wire import letter_document
 
 COLUMNS = (
     "jobId",
@@ -42,10 +40,6 @@ COLUMNS = (
     "originalData",
 )
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_ADVICE = "choose another file, or a folder that this process may write to"
-
-Progress = Callable[[int], None]
-Pages = AsyncIterable[Sequence[DeadLetter]]
 
 
 class Format(StrEnum):
@@ -56,63 +50,25 @@ class Format(StrEnum):
 
 
 class Export:
-    """Turns letters into bytes. Without a mask, payloads are shown: the caller has checked who asks."""
+    """Turns letters into bytes, as a mask shows them."""
 
-    def __init__(self, format: Format, mask: Mask | None) -> None:  # noqa: A002 - as users know it
-        self._format = format
+    def __init__(self, form: Format, mask: Mask, ttl_ms: int | None) -> None:
+        self._form = form
         self._mask = mask
+        self._ttl_ms = ttl_ms
 
     def head(self) -> bytes:
         """What stands before the first letter."""
-        return _csv([COLUMNS]) if self._format is Format.CSV else b""
+        return _csv([COLUMNS]) if self._form is Format.CSV else b""
 
     def rows(self, letters: Iterable[DeadLetter]) -> bytes:
         """The letters, one a line."""
-        documents = [self._document(letter) for letter in letters]
-        if self._format is Format.CSV:
+        documents = [letter_document(letter, self._mask, self._ttl_ms) for letter in letters]
+        if self._form is Format.CSV:
             return _csv(map(_cells, documents))
-        lines = (json.dumps(document, separators=(",", ":")) + "\n" for document in documents)
+        plain = map(msgspec.to_builtins, documents)
+        lines = (json.dumps(document, separators=(",", ":")) + "\n" for document in plain)
         return "".join(lines).encode("ascii")
-
-    def _document(self, letter: DeadLetter) -> dict[str, Any]:
-        document = letter_document(letter)
-        return document if self._mask is None else self._mask.document(document)
-
-
-async def export(pages: Pages, sink: BinaryIO, form: Export, progress: Progress = lambda _: None) -> int:
-    """Write letters to an open file or to standard output; how many there were."""
-    await asyncio.to_thread(sink.write, form.head())
-    count = 0
-    async for letters in pages:
-        await asyncio.to_thread(lambda page: sink.write(form.rows(page)), letters)
-        count += len(letters)
-        progress(count)
-    await asyncio.to_thread(sink.flush)
-    return count
-
-
-async def export_to_file(pages: Pages, path: Path, form: Export, progress: Progress = lambda _: None) -> int:
-    """Write letters to a new file that only its owner may read; it has its name once it is whole."""
-    partial = partial_of(path)
-    with saying(f"cannot write {path}", _ADVICE):
-        file = _create(path, partial)
-        try:
-            count = await export(pages, file, form, progress)
-            await asyncio.to_thread(close_on_disk, file)
-            partial.rename(path)
-        except BaseException:
-            with suppress(OSError):
-                file.close()
-            partial.unlink(missing_ok=True)
-            raise
-        await asyncio.to_thread(sync_folder, path.parent)
-    return count
-
-
-def _create(path: Path, partial: Path) -> BinaryIO:
-    if path.exists():
-        raise FileExistsError(0, "there is a file already")
-    return create_private(partial)
 
 
 def _csv(rows: Iterable[Iterable[object]]) -> bytes:
@@ -121,9 +77,9 @@ def _csv(rows: Iterable[Iterable[object]]) -> bytes:
     return text.getvalue().encode("utf-8")
 
 
-def _cells(document: Mapping[str, Any]) -> list[object]:
-    row = {**document, "redriven": len(document["redrives"])}
-    row["originalData"] = json.dumps(document["originalData"])
+def _cells(document: LetterDocument) -> list[object]:
+    row: dict[str, Any] = msgspec.to_builtins(document)
+    row |= {"redriven": len(document.redrives), "originalData": json.dumps(document.original_data)}
     return [_cell(row[column]) for column in COLUMNS]
 
 

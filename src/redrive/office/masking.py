@@ -33,6 +33,15 @@ class Mask:
             return {"base64": MASKED}
         return mask(payload, self._names)
 
+    def text(self, text: str) -> str:
+        """A text that may quote someone's data, such as the reason of a failure."""
+        return redact(text)
+
+    def fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Headers and the like."""
+        masked: dict[str, Any] = mask(dict(fields), self._names)
+        return masked
+
     def hides(self, name: str) -> bool:
         """Whether what stands under this name in a payload is masked, or the name itself is."""
         return is_secret(name, self._names) or redact(name) != name
@@ -50,6 +59,22 @@ class Mask:
         if "failures" in masked:
             masked["failures"] = [_failure(one) for one in masked["failures"]]
         return masked
+
+
+class Unmasked(Mask):
+    """Shows everything: for those who may see it, after the audit was told."""
+
+    def payload(self, payload: Any) -> Any:
+        return payload
+
+    def text(self, text: str) -> str:
+        return text
+
+    def fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(fields)
+
+
+UNMASKED = Unmasked()
 
 
 async def record_reveal(store: Store, actor: Actor, ids: Iterable[str]) -> None:

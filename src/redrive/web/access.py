@@ -1,6 +1,6 @@
-"""The door: who calls, whether they may, and how often (S1-S3, S16).
+"""The door: who calls, whether they may, and how often.
 
-An operation is declared as data and cannot be without its permissions; what is not declared does not
+A route is declared as data and cannot be without its permissions; what is not declared does not
 exist. The tenant comes with the key and from nowhere else. A right key is let in whatever else came from
 its address: 256 bits cannot be guessed, and a neighbour behind the same proxy must not lock others out.
 """
@@ -30,7 +30,7 @@ _SCHEME = "bearer "
 
 
 class Anyone(Enum):
-    """The mark of an operation that needs no key."""
+    """The mark of a route that needs no key."""
 
     ANYONE = "anyone"
 
@@ -62,7 +62,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class Route:
     """One route. `allowed`: a key needs one of these permissions. `described`: its part of the OpenAPI.
 
     `unbound`: it is about all tenants, so a key that is bound to one is refused.
@@ -128,37 +128,37 @@ class Gate:
 
 
 class GuardedRoute(APIRoute):
-    """An operation behind the gate. FastAPI routes to it and describes it, and reads nothing for it."""
+    """A route behind the gate. FastAPI routes to it and describes it, and reads nothing for it."""
 
-    def __init__(self, operation: Operation, gate: Gate) -> None:
-        self.allowed = operation.allowed
-        self.unbound = operation.unbound
+    def __init__(self, route: Route, gate: Gate) -> None:
+        self.allowed = route.allowed
+        self.unbound = route.unbound
 
         async def endpoint(request: Request) -> Response:
-            call = await gate.admit(request, operation.allowed, unbound=operation.unbound)
-            return await operation.answer(call)
+            call = await gate.admit(request, route.allowed, unbound=route.unbound)
+            return await route.answer(call)
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
             response = await endpoint(Request(scope, receive))
             await response(scope, receive, send)
 
-        self.address_methods: set[str] = {operation.method}
+        self.address_methods: set[str] = {route.method}
         super().__init__(
-            operation.path,
+            route.path,
             endpoint,
-            methods=[operation.method],
-            status_code=operation.status,
-            name=operation.name,
-            operation_id=operation.name,
-            summary=operation.summary,
+            methods=[route.method],
+            status_code=route.status,
+            name=route.name,
+            operation_id=route.name,
+            summary=route.summary,
             response_model=None,
-            openapi_extra=dict(operation.described),
-            include_in_schema=operation.shown,
+            openapi_extra=dict(route.described),
+            include_in_schema=route.shown,
         )
         self.app = app
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or say which methods the address has, also by other operations."""
+        """Answer, or say which methods the address has, also by other routes."""
         if scope["method"] not in (self.methods or ()):
             raise HTTPException(
                 METHOD_NOT_ALLOWED.status, headers={"Allow": ", ".join(sorted(self.address_methods))}

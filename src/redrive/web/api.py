@@ -1,4 +1,4 @@
-"""Puts the routes together: operations behind one gate, one OpenAPI document, one set of safe headers.
+"""Puts the routes together: all behind one gate, one OpenAPI document, one set of safe headers.
 
 The app has to be open, and stays so for as long as the API is served. Without a mail desk there are no routes
 for mails.
@@ -17,15 +17,15 @@ from starlette.types import Receive, Scope, Send
 from redrive.app import Redrive
 from redrive.version import __version__
 from redrive.web import email_documents, health, messages
-from redrive.web.access import Gate, GuardedRoute, Operation, Rates
+from redrive.web.access import Gate, GuardedRoute, Rates, Route
 from redrive.web.admin import routes as admin
 from redrive.web.description import SECURITY
 from redrive.web.desk import MailDesk
 from redrive.web.docs_page import DocsPage
 from redrive.web.emails import Emails
-from redrive.web.envelope import Envelope
 from redrive.web.health import HealthRoutes
 from redrive.web.messages import Messages
+from redrive.web.middleware import Middleware
 from redrive.web.problems import Problem
 
 _ABOUT = (
@@ -41,11 +41,11 @@ class Api(FastAPI):
 
     def __init__(self) -> None:
         super().__init__(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
-        self._envelope = Envelope(self.router)
+        self._middleware = Middleware(self.router)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["app"] = self
-        await self._envelope(scope, receive, send)
+        await self._middleware(scope, receive, send)
 
 
 def make_api(
@@ -58,17 +58,17 @@ def make_api(
     """The API of an open app; `ready` is whether this process's worker, if any, reaches the store."""
     api = Api()
     gate = Gate(app.store, rates)
-    _add(api, gate, Emails(mail).operations() if mail is not None else [])
-    _add(api, gate, Messages(app).operations())
-    _add(api, gate, admin.admin_operations(app))
-    _add(api, gate, HealthRoutes(app.store, ready).operations())
-    _add(api, gate, DocsPage(_describe(api)).operations())
+    _add(api, gate, Emails(mail).routes() if mail is not None else [])
+    _add(api, gate, Messages(app).routes())
+    _add(api, gate, admin.admin_routes(app))
+    _add(api, gate, HealthRoutes(app.store, ready).routes())
+    _add(api, gate, DocsPage(_describe(api)).routes())
     _acquaint([route for route in api.routes if isinstance(route, GuardedRoute)])
     return api
 
 
-def _add(api: FastAPI, gate: Gate, operations: Sequence[Operation]) -> None:
-    api.router.routes += [GuardedRoute(operation, gate) for operation in operations]
+def _add(api: FastAPI, gate: Gate, routes: Sequence[Route]) -> None:
+    api.router.routes += [GuardedRoute(route, gate) for route in routes]
 
 
 def _acquaint(routes: Sequence[GuardedRoute]) -> None:

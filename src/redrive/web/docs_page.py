@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import Response
 
-from redrive.web.access import PUBLIC, Call, Operation
+from redrive.web.access import PUBLIC, Call, Route
 from redrive.web.answers import respond
 from redrive.web.problem_types import PROBLEMS
 
@@ -36,10 +36,10 @@ class DocsPage:
     async def style(self, _: Call) -> Response:
         return Response(self._style, media_type="text/css")
 
-    def operations(self) -> list[Operation]:
+    def routes(self) -> list[Route]:
         answers = {"/openapi.json": self.openapi, "/docs": self.page, "/docs/docs.css": self.style}
         return [
-            Operation(
+            Route(
                 method="GET",
                 path=path,
                 name=answer.__name__,

@@ -20,7 +20,7 @@ from redrive.mail.writing.checking import check
 from redrive.mail.writing.mail import Mail
 from redrive.office.access import Permission
 from redrive.web import description
-from redrive.web.access import Call, Operation
+from redrive.web.access import Call, Route
 from redrive.web.answers import respond
 from redrive.web.description import reference
 from redrive.web.desk import MailDesk
@@ -46,10 +46,10 @@ class Emails:
     def __init__(self, desk: MailDesk) -> None:
         self._desk = desk
 
-    def operations(self) -> list[Operation]:
+    def routes(self) -> list[Route]:
         submit = frozenset({Permission.SUBMIT})
         return [
-            Operation(
+            Route(
                 method="POST",
                 path="/v1/emails",
                 name="submitEmail",
@@ -61,7 +61,7 @@ class Emails:
                     reference("SubmittedMail"), reference("AcceptedMail"), location=True
                 ),
             ),
-            Operation(
+            Route(
                 method="POST",
                 path="/v1/emails/batch",
                 name="submitEmails",
@@ -71,7 +71,7 @@ class Emails:
                 answer=self.submit_batch,
                 described=description.submitting(reference("SubmittedMails"), reference("AcceptedMails")),
             ),
-            Operation(
+            Route(
                 method="GET",
                 path="/v1/emails/{id}",
                 name="getEmail",

@@ -16,7 +16,7 @@ from redrive.core.errors import StoreError
 from redrive.core.ports import QueueCounts, Store
 from redrive.office.access import KEY_RECORDS, Permission
 from redrive.web import description
-from redrive.web.access import PUBLIC, Call, Operation
+from redrive.web.access import PUBLIC, Call, Route
 from redrive.web.answers import respond
 from redrive.web.problem_types import FORBIDDEN, UNAVAILABLE
 from redrive.web.problems import Refused
@@ -70,9 +70,9 @@ class HealthRoutes:
         self._store = store
         self._ready = ready
 
-    def operations(self) -> list[Operation]:
+    def routes(self) -> list[Route]:
         return [
-            Operation(
+            Route(
                 method="GET",
                 path="/health/live",
                 name="isLive",
@@ -81,7 +81,7 @@ class HealthRoutes:
                 answer=self.live,
                 described=description.public("Health"),
             ),
-            Operation(
+            Route(
                 method="GET",
                 path="/health/ready",
                 name="isReady",
@@ -90,7 +90,7 @@ class HealthRoutes:
                 answer=self.ready,
                 described=description.public("Health"),
             ),
-            Operation(
+            Route(
                 method="GET",
                 path="/health/outbox",
                 name="getOutboxHealth",

@@ -23,7 +23,7 @@ from redrive.engine.entries import Submission, make_entry
 from redrive.mail.gateway import QUEUE as MAIL_QUEUE
 from redrive.office.access import Permission
 from redrive.web import description
-from redrive.web.access import Call, Operation
+from redrive.web.access import Call, Route
 from redrive.web.answers import MOST_S, respond
 from redrive.web.description import reference
 from redrive.web.documents import BATCH, check_payload, collect, decode
@@ -89,9 +89,9 @@ class Messages:
         self._app = app
         self._store = app.store
 
-    def operations(self) -> list[Operation]:
+    def routes(self) -> list[Route]:
         return [
-            Operation(
+            Route(
                 method="POST",
                 path="/v1/queues/{queue}/messages",
                 name="submitMessages",

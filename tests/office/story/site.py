@@ -127,7 +127,7 @@ class Site:
 
     async def operations(self) -> set[str]:
         """The ids of all operations there are."""
-        return {one.id for one in await desk(self.app.store).list()}
+        return {one.operation.id for one in (await desk(self.app.store).list()).found}
 
     def attempts(self) -> list[Attempt]:
         """What the handlers were given, in order."""

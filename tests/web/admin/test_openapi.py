@@ -12,7 +12,7 @@ import schemathesis
 from schemathesis import GenerationMode
 
 from redrive.office.access import Role
-from redrive.web.admin.documents import SCHEMAS
+from redrive.office.documents import SCHEMAS
 from tests.web.admin.walking import WALK, Filled, Step
 from tests.web.background import Served
 from tests.web.fuzzing import check_answers

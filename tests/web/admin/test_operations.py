@@ -11,7 +11,7 @@ from redrive.core.lifecycle import State
 from redrive.core.ports import PAGE
 from redrive.core.records import Record
 from redrive.office.audit import Actor
-from redrive.office.operations import Kind, Operations, Order
+from redrive.office.operations import Kind, Order
 from redrive.office.operations.ledger import OPERATION_RECORDS
 from tests.conformance.makers import dead, drain
 from tests.office.desks import work
@@ -191,7 +191,7 @@ async def test_another_tenants_letter_cannot_be_edited(
 async def test_a_list_reads_few_operations_however_many_there_are(
     app: Redrive, operator: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk = Operations(app.store, ANA, app.index, app.policy, app.settings.office)
+    desk = app.office.acting(ANA).operations
     newest = await desk.start(Order(Kind.REDRIVE))
     for age in range(1, 801):
         old = replace(newest, id=f"{newest.created_at - age * 60_000:012x}{age:08x}")
@@ -221,7 +221,7 @@ async def test_a_list_reads_few_operations_however_many_there_are(
 async def test_a_bound_key_pages_through_the_operations_of_others_to_its_own(
     app: Redrive, globex_operator: httpx.AsyncClient
 ) -> None:
-    of_globex = Operations(app.store, ANA, app.index, app.policy, app.settings.office, scope="globex")
+    of_globex = app.office.acting(ANA, "globex").operations
     own = await of_globex.start(Order(Kind.REDRIVE))
     for age in range(2_100):
         other = replace(own, id=f"{own.created_at + 60_000 + age:012x}{age:08x}", order=Order(Kind.REDRIVE))

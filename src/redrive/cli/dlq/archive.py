@@ -10,7 +10,6 @@ from rich.text import Text
 from redrive.cli.dlq.choice import (
     NO_CHOICE,
     Choice,
-    emptiness,
     emptiness_document,
     letter_pages,
     note_emptiness,
@@ -53,12 +52,11 @@ async def archive(
         chosen = await selection(current, ids, choice)
         wanted = Order(Kind.DISCARD, chosen, expired=True)
         found = await current.operations.preview(wanted)
-        empty = await emptiness(current, chosen.filter, found.count)
         document: dict[str, Any] = {
             "verb": "archive",
             "dryRun": dry_run,
             "preview": preview_document(found),
-            "empty": emptiness_document(empty),
+            "empty": emptiness_document(found.empty),
             "archived": 0,
             "files": [],
         }
@@ -66,7 +64,7 @@ async def archive(
         if dry_run or not found.count:
             page = preview_page(output, "archive", found)
             output.answer(document, lambda: page if found.count else Text(nothing_text("archive", found)))
-            note_emptiness(current, empty)
+            note_emptiness(current, found.empty)
             return Exit.OK if dry_run or not found.missing else Exit.NOT_FOUND
         if not await confirmed(current, wanted, found, verb="archive", yes=yes):
             return Exit.FAILED

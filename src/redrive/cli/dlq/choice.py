@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import msgspec
 from cyclopts import Parameter
 
 from redrive.cli.problems import CommandError, Exit, PlacedError
@@ -17,6 +18,7 @@ from redrive.cli.session import Session
 from redrive.core.letters import DeadLetter, as_letter
 from redrive.core.lifecycle import State
 from redrive.core.ports import PAGE
+from redrive.office.documents.letters import empty_document
 from redrive.office.emptiness import Emptiness, explain_empty
 from redrive.office.filters import Filter, FilterError, parse
 from redrive.office.filters.terms import Named, NameField
@@ -92,12 +94,13 @@ async def asked(current: Session, text: str | None, queue: str | None, tenant: s
 async def emptiness(current: Session, wanted: str | Filter, found: int) -> Emptiness | None:
     """Why a filter finds nothing; None where it finds something, or where every letter was asked for."""
     read = parse(wanted) if isinstance(wanted, str) else wanted
-    return None if found or not read.terms else await explain_empty(current.index, read)
+    return await explain_empty(current.index, read, found)
 
 
 def emptiness_document(found: Emptiness | None) -> dict[str, Any] | None:
     """The same for --json."""
-    return None if found is None else found.document
+    document: dict[str, Any] | None = msgspec.to_builtins(empty_document(found))
+    return document
 
 
 def note_emptiness(current: Session, found: Emptiness | None) -> None:

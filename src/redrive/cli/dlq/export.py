@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from redrive.cli.dlq.choice import NO_CHOICE, Choice, emptiness, letter_pages, note_emptiness, selection
+from redrive.cli.dlq.choice import NO_CHOICE, Choice, emptiness, note_emptiness, selection
 from redrive.cli.dlq.run import Going, order
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
-from redrive.core.letters import DeadLetter
-from redrive.office.export import Export, Format
-from redrive.office.export import export as write_letters
-from redrive.office.masking import record_reveal
+from redrive.office.export import Format
 from redrive.office.operations import Kind, Order, Selection
 
 
@@ -61,22 +57,14 @@ async def export(
 async def _to_output(current: Session, chosen: Selection, form: Format, *, reveal: bool) -> int:
     if current.output.as_json and form is not Format.JSON:
         raise CommandError("--json and csv on standard output: leave one of them out", Exit.USAGE)
-    written = await write_letters(
-        _audited(current, chosen, reveal=reveal),
-        sys.stdout.buffer,
-        Export(form, None if reveal else current.mask),
-    )
+    written = 0
+    async for piece in current.letters.export(chosen, form, reveal=reveal):
+        sys.stdout.buffer.write(piece.data)
+        written += piece.letters
+    sys.stdout.buffer.flush()
     current.output.note(f"{written:,} exported")
     note_emptiness(current, await emptiness(current, chosen.filter, written))
     return Exit.OK
-
-
-async def _audited(current: Session, chosen: Selection, *, reveal: bool) -> AsyncIterator[list[DeadLetter]]:
-    """The letters page by page, each page after the audit was told that it is seen."""
-    async for letters in letter_pages(current, chosen):
-        if reveal:
-            await record_reveal(current.store, current.actor, [one.message.id for one in letters])
-        yield letters
 
 
 def _absolute(path: Path) -> str:

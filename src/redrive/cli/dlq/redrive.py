@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from redrive.cli.dlq.choice import NO_CHOICE, Choice, selection
 from redrive.cli.dlq.run import AS_USUAL, Going, order
-from redrive.cli.problems import CommandError, Exit, no_message
+from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags, session
 from redrive.office.operations import Kind, Order, Selection
 
@@ -101,8 +101,7 @@ async def edit(
     except ValueError as error:
         raise CommandError(f"the new payload is no JSON ({error}): nothing was changed", Exit.USAGE) from None
     async with session(flags) as current:
-        if await current.messages.find(message_id) is None:
-            raise no_message(message_id)
+        await current.messages.find(message_id)
         wanted = Order(
             Kind.REDRIVE,
             Selection(ids=(message_id,)),

@@ -11,7 +11,7 @@ from typing import Any
 from cyclopts import Parameter
 from rich.text import Text
 
-from redrive.cli.dlq.choice import emptiness, emptiness_document, note_emptiness
+from redrive.cli.dlq.choice import emptiness_document, note_emptiness
 from redrive.cli.ops import conduct, stayed_code
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.render.operation import nothing_text, preview_page
@@ -48,21 +48,20 @@ async def order(current: Session, wanted: Order, going: Going, *, body: bytes | 
     """Show what would happen, ask, do it, and say what came of it; the exit code."""
     output, verb = current.output, wanted.kind.value
     found = await current.operations.preview(wanted)
-    empty = await emptiness(current, wanted.selection.filter, found.count + found.expired)
     document: dict[str, Any] = {
         "verb": verb,
         "dryRun": going.dry_run,
         "preview": preview_document(found),
-        "empty": emptiness_document(empty),
+        "empty": emptiness_document(found.empty),
         "operation": None,
     }
     if going.dry_run:
         output.answer(document, lambda: preview_page(output, verb, found))
-        note_emptiness(current, empty)
+        note_emptiness(current, found.empty)
         return Exit.OK
     if not found.count:
         output.answer(document, lambda: Text(nothing_text(verb, found)))
-        note_emptiness(current, empty)
+        note_emptiness(current, found.empty)
         return _nothing_code(wanted, found)
     if not await confirmed(current, wanted, found, yes=going.yes):
         return Exit.FAILED

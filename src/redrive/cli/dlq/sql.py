@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import RenderableType
@@ -12,13 +11,8 @@ from rich.text import Text
 from redrive.cli.output import Output, name
 from redrive.cli.problems import CommandError, Exit, PlacedError
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
-from redrive.core.failure import clip
 from redrive.core.redaction import redact
-from redrive.office.audit import action
-from redrive.office.masking import Mask
 from redrive.office.sql import SAVED, SqlAnswer, SqlError, Value
-
-_AUDITED = 2_000
 
 
 async def sql(
@@ -68,20 +62,12 @@ def _statement(text: str | None, saved: str | None) -> str:
 
 
 async def _ask(current: Session, statement: str, *, reveal: bool) -> SqlAnswer:
-    if reveal:
-        async with action(current.store, current.actor, "reveal", {"sql": clip(statement, _AUDITED)}):
-            pass
     try:
-        return await current.sql.run(statement, mask=None if reveal else masking(current.mask))
+        return await current.sql.ask(statement, reveal=reveal)
     except SqlError as error:
         if error.position is None:
             raise
         raise PlacedError(f"sql: {error.problem}: {error.advice}", statement, error.position) from error
-
-
-def masking(mask: Mask) -> Callable[[str], str]:
-    """The mask for payloads that are JSON text."""
-    return lambda text: json.dumps(mask.payload(json.loads(text)))
 
 
 def _shown(value: Value, *, reveal: bool) -> Value:

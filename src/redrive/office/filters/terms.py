@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from redrive.office.documents.document import instant
 from redrive.office.filters.names import AGE, PAYLOAD, REASON
 from redrive.office.filters.names import MomentField as MomentField
 from redrive.office.filters.names import NameField as NameField
 from redrive.office.filters.names import NumberField as NumberField
 from redrive.office.filters.values import Pattern, is_text_word, plain, plain_name, quote
-from redrive.office.wire import instant
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _PLAIN_TEXT = re.compile(r"[\w.@/+][\w.@/+-]*")

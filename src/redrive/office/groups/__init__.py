@@ -1,18 +1,24 @@
 """Groups of dead letters: five causes instead of four thousand letters, with what people said about each.
 
 Counts come from the index, what was said from the store's records (kind `group`), and every change is in the
-audit. Whoever is bound to a tenant sees and says things about that tenant's part of a group alone (I13).
+audit. Whoever is bound to a tenant sees and says things about that tenant's part of a group alone.
 """
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, assert_never
 
 from redrive.core.errors import RedriveError, VersionConflict
-from redrive.core.ports import PAGE, Store
+from redrive.core.ports import PAGE
 from redrive.office.audit import Actor, action
+from redrive.office.documents.groups import GroupList, group_document
+from redrive.office.documents.letters import empty_document
 from redrive.office.filters import Filter
+from redrive.office.filters.guessing import unsearched
+from redrive.office.filters.terms import Named, NameField, Reasoned
 from redrive.office.groups.counting import BUCKETS, SPAN_S, Counts, GroupBy, Sample, Window, count_groups
 from redrive.office.groups.standing import (
     NOTE_LENGTH,
@@ -24,7 +30,12 @@ from redrive.office.groups.standing import (
     derive,
     encode,
 )
-from redrive.office.index import Index
+from redrive.office.letters import Letters
+from redrive.office.queues import queue_term
+from redrive.office.view import Answer
+
+if TYPE_CHECKING:
+    from redrive.office.office import Office
 
 __all__ = [
     "Counts",
@@ -38,9 +49,11 @@ __all__ = [
     "Said",
     "Sample",
     "Standing",
+    "group_term",
 ]
 
 GROUP_RECORDS = "group"
+_ALL = 10_000
 _TREND_PARTS = 500
 _LAST_MS = 253_370_764_799_999  # the end of 9998: what is later may be in a year without a name elsewhere
 
@@ -70,11 +83,32 @@ class Groups:
     `expected` is what had been said when the actor looked: GroupChanged when it is another by now.
     """
 
-    def __init__(self, store: Store, index: Index, actor: Actor, scope: str | None = None) -> None:
-        self._store = store
-        self._index = index
+    def __init__(self, office: Office, actor: Actor, letters: Letters, scope: str | None) -> None:
+        self._store = office.store
+        self._index = office.index
         self._actor = actor
+        self._letters = letters
         self._scope = scope
+
+    async def find(
+        self,
+        by: GroupBy,
+        text: str = "",
+        *,
+        queue: str | None = None,
+        tenant: str | None = None,
+        limit: int = 100,
+    ) -> Answer[builtins.list[Group], GroupList]:
+        """The largest groups of the letters that a text means, in one queue where one is named."""
+        asked = await self._letters.filter(text, queue, tenant)
+        found = await self.list(by, asked, limit=limit)
+        document = GroupList(
+            groups=[group_document(one) for one in found],
+            behind=self._index.freshness.behind,
+            notice=unsearched(asked),
+            empty=empty_document(await self._letters.explain(asked, len(found))),
+        )
+        return Answer(found, document)
 
     async def list(
         self,
@@ -93,6 +127,13 @@ class Groups:
         found = await self._index.read(lambda db: count_groups(db, by, condition, window, limit))
         said = await self._all_said(by) if found else {}
         return [Group(counts, _standing(counts, said.get(counts.key), window.now)) for counts in found]
+
+    async def show(self, by: GroupBy, key: str) -> tuple[Group | None, Said]:
+        """A group, None while it has no letters, and what was said of it."""
+        term = group_term(by, key) if key else None
+        found = await self.list(by, Filter(() if term is None else (term,)), limit=_ALL)
+        group = next((one for one in found if one.counts.key == key), None)
+        return group, await self.said(by, key)
 
     async def said(self, by: GroupBy, key: str) -> Said:
         """What was said of a group; it need not have letters now."""
@@ -180,3 +221,21 @@ class Groups:
 
 def _standing(counts: Counts, said: Said | None, now: int) -> Standing:
     return derive(said or Said(), count=counts.count, last_died_at=counts.last_died_at, now=now)
+
+
+def group_term(by: GroupBy, key: str) -> Named | Reasoned | None:
+    """The letters of a group as a term of a filter; an age goes on, and has none."""
+    match by:
+        case GroupBy.FINGERPRINT:
+            return Named(NameField.FINGERPRINT, (key,))
+        case GroupBy.CODE:
+            return Named(NameField.CODE, (key,))
+        case GroupBy.TENANT:
+            return Named(NameField.TENANT, (key,))
+        case GroupBy.QUEUE:
+            return queue_term(key)
+        case GroupBy.REASON:
+            return Reasoned((key,))
+        case GroupBy.AGE:
+            return None
+    assert_never(by)

@@ -15,10 +15,10 @@ from pathlib import Path
 import apsw
 
 from redrive.core.letters import ChangePage, DeadLetter
+from redrive.office.documents.letters import failed_attempts
 from redrive.office.index.folders import make_file, use_file
 from redrive.office.index.reading import PATIENCE_MS, read_only
 from redrive.office.statements import load_sql
-from redrive.office.wire import failed_attempts
 
 SCHEMA = 1
 _SQL = load_sql("index")

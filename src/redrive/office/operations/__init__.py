@@ -9,6 +9,7 @@ from redrive.office.operations.desk import Operations, Preview
 from redrive.office.operations.finding import Chooser
 from redrive.office.operations.operation import (
     Kind,
+    MaskedBody,
     NoOperation,
     Operation,
     OperationError,
@@ -22,6 +23,7 @@ __all__ = [
     "Chooser",
     "Conductor",
     "Kind",
+    "MaskedBody",
     "NoOperation",
     "Operation",
     "OperationError",

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from socket import gethostname
+from typing import TYPE_CHECKING
 
 from redrive.core.errors import StoreError, StoreUnavailable
 from redrive.core.failure import clip
 from redrive.core.letters import OperationTally
-from redrive.core.ports import Store
 from redrive.core.redaction import redact
-from redrive.core.settings import OfficeSettings
 from redrive.office.leases import Lease, holder_name
 from redrive.office.operations import ledger
-from redrive.office.operations.finding import Chooser
 from redrive.office.operations.operation import NoOperation, Operation, OperationState
 from redrive.office.operations.steps import Step, Steps
 from redrive.telemetry.events import Event, OperationEnded, OperationHalted
+
+if TYPE_CHECKING:
+    from redrive.office.office import Office
 
 CONDUCTOR_RECORDS = "conductor"
 LEASE_S = 10.0
@@ -35,12 +36,10 @@ Emit = Callable[[Event], None]
 class Conductor:
     """Conducts the operations of a store, for one process."""
 
-    def __init__(
-        self, store: Store, chooser: Chooser, settings: OfficeSettings, emit: Emit = lambda _: None
-    ) -> None:
-        self._store = store
+    def __init__(self, office: Office, emit: Emit = lambda _: None) -> None:
+        self._store = office.store
         self._emit = emit
-        self._steps = Steps(store, chooser, settings)
+        self._steps = Steps(office)
         self._holder = holder_name()
         self._leases: dict[str, Lease] = {}
 

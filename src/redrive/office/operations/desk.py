@@ -13,23 +13,24 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from socket import gethostname
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from redrive.core.ports import Store
-from redrive.core.settings import OfficeSettings
+from redrive.core.redaction import MASKED, redact
 from redrive.office.audit import Actor, action, add_intent
-from redrive.office.filters import parse
-from redrive.office.index import Index
-from redrive.office.masking import Mask
+from redrive.office.documents.operations import OperationDocument, OperationPage, operation_document
+from redrive.office.emptiness import Emptiness, explain_empty
+from redrive.office.filters import FilterError, parse
+from redrive.office.filters.guessing import MaskedValue
 from redrive.office.operations import ledger
 from redrive.office.operations.conductor import Conductor
 from redrive.office.operations.editing import difference
 from redrive.office.operations.filing import check_file
-from redrive.office.operations.finding import Chooser, Policy
+from redrive.office.operations.finding import Chooser
 from redrive.office.operations.listing import latest, new_id
 from redrive.office.operations.operation import (
+    MaskedBody,
     NoOperation,
     Operation,
     OperationError,
@@ -38,6 +39,10 @@ from redrive.office.operations.operation import (
 )
 from redrive.office.operations.progress import Snapshot, snapshot
 from redrive.office.operations.steps import go_on
+from redrive.office.view import Answer, View
+
+if TYPE_CHECKING:
+    from redrive.office.office import Office
 
 _SAMPLES = 5
 _LOOKED = 2_000
@@ -57,6 +62,7 @@ class Preview:
     split: tuple[tuple[tuple[str, str, str], int], ...]
     samples: tuple[str, ...]
     budget: int
+    empty: Emptiness | None = None
 
     @property
     def over_budget(self) -> bool:
@@ -64,34 +70,23 @@ class Preview:
 
 
 class Operations:
-    """The verbs on operations, for one actor; with a scope, on those of one tenant alone (I13).
+    """The verbs on operations; for who is bound to a tenant, on those of that tenant alone."""
 
-    `files` lets the actor name files of this machine: for people on it, never for callers from outside.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        actor: Actor,
-        index: Index,
-        policy: Policy,
-        settings: OfficeSettings,
-        *,
-        scope: str | None = None,
-        files: bool = False,
-    ) -> None:
-        self._store = store
+    def __init__(self, office: Office, actor: Actor, view: View, *, files: bool) -> None:
+        self._store = office.store
+        self._index = office.index
+        self._settings = office.settings
+        self._mask = office.mask
         self._actor = actor
-        self._settings = settings
-        self._mask = Mask.parse(settings.masked)
-        self._scope = scope
+        self._view = view
+        self._scope = view.scope
         self._files = files
-        self._chooser = Chooser(store, index, policy)
-        self.conductor = Conductor(store, self._chooser, settings)
+        self._chooser = Chooser(office)
+        self.conductor = Conductor(office)
 
     async def preview(self, order: Order) -> Preview:
         """Count what an order would take; changes nothing."""
-        order = self._bounded(order)
+        order, asked = self._bounded(order), self._view.filter(order.selection.filter)
         split: Counter[tuple[str, str, str]] = Counter()
         samples: list[str] = []
         expired = gone = missing = 0
@@ -107,6 +102,7 @@ class Operations:
             tuple(sorted(split.items(), key=lambda each: (-each[1], each[0]))),
             tuple(samples),
             self._settings.budget,
+            await explain_empty(self._index, asked, split.total() + expired, scope=self._scope),
         )
 
     async def start(
@@ -137,25 +133,23 @@ class Operations:
         await ledger.create(self._store, operation)
         return operation
 
-    async def list(self, *, limit: int = 100) -> list[Operation]:
-        """Operations, the newest first."""
-        return (await self.page(limit=limit))[0]
+    async def list(
+        self, *, limit: int = 100, before: str | None = None, running: bool = False
+    ) -> Answer[builtins.list[Snapshot], OperationPage]:
+        """Operations, the newest first, or of those the ones that have not ended; `before` goes on from one.
 
-    async def page(
-        self, *, limit: int, before: str | None = None
-    ) -> tuple[builtins.list[Operation], str | None]:
-        """Operations, the newest first, and the id to go on before; None at the end.
-
-        A page may be short and not the last: it looks at so many that are not the actor's, and no more.
+        A page may be short and not the last: it looks at so many that are not wanted, and no more.
         """
         found: builtins.list[Operation] = []
-        looked = 0
+        looked, cursor = 0, None
         async for one in latest(self._store, before):
             if len(found) == limit or looked == _LOOKED:
-                return found, before
+                cursor = before
+                break
             looked, before = looked + 1, one.id
-            found += [one] if self._sees(one) else []
-        return found, None
+            found += [one] if self._sees(one) and not (running and one.state.ended) else []
+        seen = [await self.show(one.id) for one in found]
+        return Answer(seen, OperationPage(operations=[self.document(one) for one in seen], cursor=cursor))
 
     async def show(self, operation_id: str) -> Snapshot:
         """An operation with its numbers; NoOperation when there is none."""
@@ -163,6 +157,15 @@ class Operations:
         unattended = await self.conductor.unattended(operation)
         tally = await self.conductor.tally(operation)
         return snapshot(operation, tally, self._store.now(), unattended=unattended)
+
+    def document(self, seen: Snapshot) -> OperationDocument:
+        """An operation as it goes out; a filter that the actor may not ask is not shown either."""
+        document = operation_document(seen)
+        try:
+            asked = self._view.filter(document.filter)
+        except (MaskedValue, FilterError):
+            return replace(document, filter=MASKED)
+        return replace(document, filter=redact(document.filter)) if asked.masked else document
 
     async def pause(self, operation_id: str) -> Operation:
         """Move nothing more until it is resumed."""
@@ -246,6 +249,7 @@ class Operations:
         return self._scope is None or operation.order.selection.scope == self._scope
 
     def _bounded(self, order: Order) -> Order:
+        self._view.filter(order.selection.filter)
         if self._scope is None:
             return order
         return replace(order, selection=replace(order.selection, scope=self._scope))
@@ -265,10 +269,15 @@ class Operations:
         return order
 
     async def _changes(self, order: Order, body: bytes) -> Changes:
+        """What changes in an edited letter. Where a mask would overwrite what it hides, MaskedBody."""
         (name,) = order.selection.ids
         account = await self._store.get(name)
-        hidden = account is not None and order.selection.scope not in (None, account.message.tenant)
-        return [] if account is None or hidden else difference(account.message.body, body, self._mask)
+        if account is None or not self._view.sees(account.message.tenant):
+            return []
+        before, masked = account.message.body, MASKED.encode()
+        if masked in body and masked not in before:
+            raise MaskedBody
+        return difference(before, body, self._mask)
 
     def _by(self, verb: str) -> str:
         return f"{verb} by {self._actor.name}"

@@ -14,18 +14,20 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from redrive.core.letters import DeadLetter, as_letter
 from redrive.core.lifecycle import State
-from redrive.core.ports import Store
 from redrive.office.archive.files import create_private, partial_of, saying, sync_folder
 from redrive.office.archive.reading import check_archive
 from redrive.office.archive.restoring import Restored, restore
 from redrive.office.export import Export, Format
-from redrive.office.masking import Mask
+from redrive.office.masking import UNMASKED
 from redrive.office.operations.ledger import Letter, by_queue
 from redrive.office.operations.operation import Frozen, Operation, OperationError, Order
+
+if TYPE_CHECKING:
+    from redrive.office.office import Office
 
 _ADVICE = "choose another file, or a folder that this process may write to"
 
@@ -42,9 +44,10 @@ class _Restoring:
 class Filing:
     """The file steps of one process."""
 
-    def __init__(self, store: Store, mask: Mask) -> None:
-        self._store = store
-        self._mask = mask
+    def __init__(self, office: Office) -> None:
+        self._store = office.store
+        self._mask = office.mask
+        self._ttl_ms = office.ttl_ms
         self._restores: dict[str, _Restoring] = {}
 
     async def check(self, operation: Operation) -> Frozen:
@@ -87,7 +90,7 @@ class Filing:
 
     def _write(self, operation: Operation, letters: Sequence[DeadLetter]) -> int:
         partial, order = _partial(operation), operation.order
-        form = Export(Format(order.form), None if order.reveal else self._mask)
+        form = Export(Format(order.form), UNMASKED if order.reveal else self._mask, self._ttl_ms)
         with saying(f"cannot write {path_of(operation)}", _ADVICE):
             if not operation.written:
                 partial.unlink(missing_ok=True)

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from redrive.core.errors import StoreUnavailable
 from redrive.core.letters import Account, LetterKey
 from redrive.core.lifecycle import State
-from redrive.core.ports import Store
 from redrive.core.retry import RetryPolicy
 from redrive.office.filters import parse
-from redrive.office.index import Found, Index
+from redrive.office.index import Found
 from redrive.office.operations.ledger import Chunk
 from redrive.office.operations.operation import CHUNK, Selection
+
+if TYPE_CHECKING:
+    from redrive.office.office import Office
 
 Policy = Callable[[str], RetryPolicy]
 
@@ -44,10 +47,10 @@ class Chosen:
 class Chooser:
     """Turns a selection into pages of letters, as of one instant."""
 
-    def __init__(self, store: Store, index: Index, policy: Policy) -> None:
-        self._store = store
-        self._index = index
-        self._policy = policy
+    def __init__(self, office: Office) -> None:
+        self._store = office.store
+        self._index = office.index
+        self._policy = office.policy
 
     async def pages(self, selection: Selection, as_of: int, *, expired: bool) -> AsyncIterator[Chosen]:
         """Every page, up to the selection's limit."""

@@ -16,7 +16,9 @@ from redrive.core.errors import ConfigurationError, RedriveError
 from redrive.core.letters import OperationTally
 from redrive.core.limits import Rate
 from redrive.core.message import check_queue, check_tenant
+from redrive.core.redaction import MASKED
 from redrive.office.audit import Actor
+from redrive.office.view import NotFound
 
 CHUNK = 500
 NAMED_LETTERS = 10_000
@@ -27,12 +29,19 @@ class OperationError(RedriveError):
     """An operation cannot be found, or cannot do what was asked of it now."""
 
 
-class NoOperation(OperationError):
+class NoOperation(OperationError, NotFound):
     """There is no operation of this id, or it is not the caller's to see."""
 
     def __init__(self, operation_id: str) -> None:
         self.operation_id = operation_id
         super().__init__(f"no operation {operation_id!r}: redrive ops list shows those there are")
+
+
+class MaskedBody(OperationError):
+    """A new payload in which masks stand: it was read masked, and would overwrite what they hide."""
+
+    def __init__(self) -> None:
+        super().__init__(f"holds {MASKED}, a mask: read the letter with its payload revealed first")
 
 
 class Kind(StrEnum):

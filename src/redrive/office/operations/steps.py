@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from redrive.core.letters import OperationTally
-from redrive.core.ports import Store
-from redrive.core.settings import OfficeSettings
 from redrive.office.audit import add_later
-from redrive.office.masking import Mask
 from redrive.office.operations import ledger
 from redrive.office.operations.filing import Filing
 from redrive.office.operations.finding import Chooser
@@ -25,6 +22,9 @@ from redrive.office.operations.ledger import Chunk, Letter
 from redrive.office.operations.moves import move, tally_replaced
 from redrive.office.operations.operation import Counted, Frozen, Kind, Operation, OperationState
 from redrive.office.operations.rules import Go, Halt, Wait, judge, pace
+
+if TYPE_CHECKING:
+    from redrive.office.office import Office
 
 _OUTCOME_POLL_S = 0.2
 
@@ -40,11 +40,11 @@ class Step:
 class Steps:
     """What may be done next for an operation, on one store."""
 
-    def __init__(self, store: Store, chooser: Chooser, settings: OfficeSettings) -> None:
-        self._store = store
-        self._chooser = chooser
-        self._budget = settings.budget
-        self._filing = Filing(store, Mask.parse(settings.masked))
+    def __init__(self, office: Office) -> None:
+        self._store = office.store
+        self._chooser = Chooser(office)
+        self._budget = office.settings.budget
+        self._filing = Filing(office)
         self._chunk: tuple[str, int, Sequence[Letter]] = ("", 0, ())
 
     async def next(self, operation: Operation) -> Step:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from shlex import quote
-from typing import Any
 
 from redrive.core.errors import VersionConflict
 from redrive.core.ports import Store
 from redrive.core.records import Record
+from redrive.office.documents.document import instant
 from redrive.office.records import every_record
-from redrive.office.wire import instant
 
 RETENTION_RECORDS = "retention"
 
@@ -43,47 +42,30 @@ class Notice:
         """How many letters are announced."""
         return self.aged + self.excess
 
-    def document(self) -> dict[str, Any]:
-        """For the wire."""
-        return {
-            "queue": self.queue,
-            "leaveAt": instant(self.leave_at),
-            "forAge": self.aged,
-            "forNumber": self.excess,
-            "shared": self.shared,
-            "folder": self.folder,
-            "problem": self.problem or None,
-            "left": self.left,
-            "leftAt": instant(self.left_at),
-            "leftTo": self.left_to,
-            "text": sentences(self),
-        }
-
-
-def sentences(notice: Notice) -> list[str]:
-    """The notice as people read it; nothing when nothing is to be said."""
-    said = []
-    if notice.leaving and notice.problem:
-        said.append(
-            f"{_letters(notice.leaving)} of {notice.queue} should leave {_cause(notice)} and cannot: "
-            f"{notice.problem}"
-        )
-    elif notice.leaving:
-        said.append(
-            f"{_letters(notice.leaving)} of {notice.queue} {_verb(notice.leaving, 'leave')} {_cause(notice)} "
-            f"on {_moment(notice.leave_at)} to {notice.folder}"
-        )
-    if notice.shared:
-        said.append(
-            f"{_letters(notice.shared)} of {notice.queue} {_verb(notice.shared, 'stay')} beyond that: "
-            "what they share with other messages is missing in the store"
-        )
-    if notice.left and notice.left_at is not None:
-        said.append(
-            f"{_letters(notice.left)} of {notice.queue} left on {_moment(notice.left_at)}: "
-            f"redrive dlq restore {quote(notice.left_to or 'FILE')}"
-        )
-    return said
+    def sentences(self) -> list[str]:
+        """The notice as people read it; nothing when nothing is to be said."""
+        said = []
+        if self.leaving and self.problem:
+            said.append(
+                f"{_letters(self.leaving)} of {self.queue} should leave {_cause(self)} and cannot: "
+                f"{self.problem}"
+            )
+        elif self.leaving:
+            said.append(
+                f"{_letters(self.leaving)} of {self.queue} {_verb(self.leaving, 'leave')} {_cause(self)} "
+                f"on {_moment(self.leave_at)} to {self.folder}"
+            )
+        if self.shared:
+            said.append(
+                f"{_letters(self.shared)} of {self.queue} {_verb(self.shared, 'stay')} beyond that: "
+                "what they share with other messages is missing in the store"
+            )
+        if self.left and self.left_at is not None:
+            said.append(
+                f"{_letters(self.left)} of {self.queue} left on {_moment(self.left_at)}: "
+                f"redrive dlq restore {quote(self.left_to or 'FILE')}"
+            )
+        return said
 
 
 async def notices(store: Store) -> list[Notice]:

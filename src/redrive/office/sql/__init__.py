@@ -1,4 +1,4 @@
-"""SQL over dead letters, on every store alike (R13): one SELECT, asked of a copy in memory.
+"""SQL over dead letters, on every store alike: one SELECT, asked of a copy in memory.
 
 The store and the index are never touched: the copy is made first, then the statement is let loose on it,
 behind a guard, with limits on time, rows, bytes and memory. Every question is in the audit; who may ask is
@@ -8,41 +8,55 @@ the caller's rule.
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
+from typing import TYPE_CHECKING
 
 from redrive.core.failure import clip
-from redrive.core.ports import Store
 from redrive.office.audit import Actor, action
-from redrive.office.index import Index
 from redrive.office.sql.asking import Question, SqlAnswer, SqlLimits, Value
-from redrive.office.sql.copying import Copied, Mask
+from redrive.office.sql.copying import Copied
 from redrive.office.sql.guarding import SqlError
 from redrive.office.sql.saved import SAVED
+from redrive.office.view import View
 
-__all__ = ["SAVED", "Copied", "Mask", "Sql", "SqlAnswer", "SqlError", "SqlLimits", "Value"]
+if TYPE_CHECKING:
+    from redrive.office.office import Office
+
+__all__ = ["SAVED", "Copied", "Sql", "SqlAnswer", "SqlError", "SqlLimits", "Value"]
 
 _AUDITED = 2_000
 
 
 class Sql:
-    """Questions in SQL for one actor; with a scope, only that tenant's letters are in the copy (I13)."""
+    """Questions in SQL; for who is bound to a tenant, only that tenant's letters are in the copy."""
 
-    def __init__(self, store: Store, index: Index, actor: Actor, scope: str | None = None) -> None:
-        self._store = store
-        self._index = index
+    def __init__(self, office: Office, actor: Actor, view: View) -> None:
+        self._store = office.store
+        self._index = office.index
+        self._ttl_ms = office.ttl_ms
         self._actor = actor
-        self._scope = scope
+        self._view = view
 
-    async def run(self, text: str, *, limits: SqlLimits | None = None, mask: Mask | None = None) -> SqlAnswer:
+    async def ask(self, text: str, *, reveal: bool = False, limits: SqlLimits | None = None) -> SqlAnswer:
         """The answer to one SELECT, or SqlError with the place.
 
-        `mask` is applied to each `originalData`; with one, the texts of failures are redacted too.
+        Unless revealed, each `originalData` in the copy is masked, and the texts of failures are redacted.
         """
-        subject = {"text": clip(text, _AUDITED), "tenant": self._scope}
+        shown = clip(text, _AUDITED)
+        mask = await self._view.mask({"sql": shown}, reveal=reveal)
+        subject = {"text": shown, "tenant": self._view.scope}
         async with action(self._store, self._actor, "sql", subject) as current:
             left = threading.Event()
-            address = await self._index.address()
-            question = Question(text, address, self._scope, limits or SqlLimits(), mask, left.is_set)
+            question = Question(
+                text,
+                await self._index.address(),
+                self._view.scope,
+                limits or SqlLimits(),
+                None if reveal else lambda kept: json.dumps(mask.payload(json.loads(kept))),
+                self._ttl_ms,
+                left.is_set,
+            )
             try:
                 answer = await asyncio.to_thread(question.answer)
             finally:

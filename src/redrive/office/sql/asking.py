@@ -65,6 +65,7 @@ class Question:
     scope: str | None
     limits: SqlLimits
     mask: Mask | None
+    ttl_ms: int | None
     left: Callable[[], bool]
 
     def answer(self) -> SqlAnswer:
@@ -92,6 +93,7 @@ class Question:
                 letters=self.limits.letters,
                 payload_bytes=self.limits.payload_bytes,
                 mask=self.mask,
+                ttl_ms=self.ttl_ms,
             )
         except apsw.InterruptError:
             raise

@@ -15,8 +15,8 @@ from functools import lru_cache
 import apsw
 
 from redrive.core.redaction import redact
+from redrive.office.documents.document import payload
 from redrive.office.statements import load_sql
-from redrive.office.wire import RETENTION_MS, payload
 
 LARGEST_PAYLOAD = 256 * 1024
 _SQL = load_sql("copy")
@@ -53,6 +53,7 @@ def fill_table(
     letters: int,
     payload_bytes: int,
     mask: Mask | None,
+    ttl_ms: int | None,
 ) -> Copied:
     """Copy the newest letters, with what is costly only where these columns are read."""
 
@@ -69,7 +70,7 @@ def fill_table(
             "times": not _TIMES.isdisjoint(columns),
             "redact": mask is not None and _FAILURE in columns,
         }
-        return _fill(db, wanted, scope, letters, payload_bytes)
+        return _fill(db, {**wanted, "ttl": ttl_ms}, scope, letters, payload_bytes)
     finally:
         db.execute(_SQL["detach"])
         for name in ("original_data", "redacted"):
@@ -90,12 +91,16 @@ def original_data(stored: object, mask: Mask | None) -> str:
 
 
 def _fill(
-    db: apsw.Connection, wanted: Mapping[str, bool], scope: str | None, letters: int, payload_bytes: int
+    db: apsw.Connection,
+    wanted: Mapping[str, bool | int | None],
+    scope: str | None,
+    letters: int,
+    payload_bytes: int,
 ) -> Copied:
     of = int(db.execute(_SQL["total"], {"scope": scope}).get)
     asked = {"scope": scope, "size": letters}
     if wanted["payloads"]:
         bounds = {"bytes": payload_bytes, "largest": LARGEST_PAYLOAD}
         asked["size"] = int(db.execute(_SQL["fitting"], {**asked, **bounds}).get)
-    db.execute(_SQL["fill"], {**asked, **wanted, "ttl": RETENTION_MS})
+    db.execute(_SQL["fill"], {**asked, **wanted})
     return Copied(db.changes(), of)

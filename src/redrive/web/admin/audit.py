@@ -8,14 +8,13 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from redrive.office.audit import Query as Wanted
-from redrive.office.audit import latest
-from redrive.office.chain import Head, verify
-from redrive.office.operations.documents import row_document
-from redrive.web.access import Call, Operation
-from redrive.web.admin.asking import Limit, Query, asked
-from redrive.web.admin.description import ADMINISTER, Route
-from redrive.web.admin.office import Office
+from redrive.office.audit import Query
+from redrive.office.chain import Head
+from redrive.office.documents.control import AuditPage, row_document, verification_document
+from redrive.web.access import Call, Route
+from redrive.web.admin.query import Limit, Parameters, asked
+from redrive.web.admin.room import Room
+from redrive.web.admin.route import ADMINISTER, AdminRoute
 from redrive.web.answers import respond
 from redrive.web.problem_types import INVALID
 from redrive.web.problems import FieldError, Refused
@@ -23,7 +22,7 @@ from redrive.web.problems import FieldError, Refused
 Text = Annotated[str, msgspec.Meta(max_length=200, description="Empty: any.")]
 
 
-class ReadAudit(Query, frozen=True):
+class ReadAudit(Parameters, frozen=True):
     """Which rows: of one actor, verb or action (an operation's id is one), from an instant on."""
 
     actor: Text = ""
@@ -34,7 +33,7 @@ class ReadAudit(Query, frozen=True):
     cursor: Annotated[int, msgspec.Meta(ge=1, le=2**53, description="That of the page before.")] | None = None
 
 
-class VerifyAudit(Query, frozen=True):
+class VerifyAudit(Parameters, frozen=True):
     """A head that was kept elsewhere and must still be in the chain."""
 
     head: (
@@ -48,7 +47,7 @@ class VerifyAudit(Query, frozen=True):
     ) = None
 
 
-_LIST = Route(
+_LIST = AdminRoute(
     method="GET",
     path="/audit",
     name="readAudit",
@@ -58,7 +57,7 @@ _LIST = Route(
     document="AuditPage",
     unbound=True,
 )
-_VERIFY = Route(
+_VERIFY = AdminRoute(
     method="GET",
     path="/audit/verify",
     name="verifyAudit",
@@ -70,38 +69,24 @@ _VERIFY = Route(
 )
 
 
-class Audit:
+class AuditRoom(Room):
     """The routes."""
 
-    def __init__(self, office: Office) -> None:
-        self._office = office
-
-    def operations(self) -> list[Operation]:
-        return [_LIST.operation(self.every), _VERIFY.operation(self.verify)]
+    def routes(self) -> list[Route]:
+        return [_LIST.to(self.every), _VERIFY.to(self.verify)]
 
     async def every(self, call: Call) -> Response:
         query = asked(call, ReadAudit)
-        wanted = Wanted(query.actor or None, query.verb or None, query.action or None, _instant(query.since))
-        rows = await latest(self._office.store, wanted, query.limit, before=query.cursor)
+        wanted = Query(query.actor or None, query.verb or None, query.action or None, _instant(query.since))
+        rows = await self.acting(call).audit.latest(wanted, query.limit, before=query.cursor)
         ends = len(rows) < query.limit or rows[-1].position == 1
         cursor = None if ends else rows[-1].position
-        return respond(200, {"rows": [row_document(row) for row in rows], "cursor": cursor})
+        return respond(200, AuditPage(rows=[row_document(row) for row in rows], cursor=cursor))
 
     async def verify(self, call: Call) -> Response:
         query = asked(call, VerifyAudit)
-        known = None
-        if query.head is not None:
-            position, _, digest = query.head.partition(":")
-            known = Head(int(position), digest)
-        found = await verify(self._office.store, known)
-        document = {
-            "whole": found.whole,
-            "rows": found.rows,
-            "unchained": found.unchained,
-            "faults": [{"row": fault.position, "what": fault.what} for fault in found.faults],
-            "head": f"{found.head.position}:{found.head.hash}",
-        }
-        return respond(200, document)
+        known = None if query.head is None else Head.parse(query.head)
+        return respond(200, verification_document(await self.acting(call).audit.verify(known)))
 
 
 def _instant(text: str) -> int | None:
@@ -112,6 +97,6 @@ def _instant(text: str) -> int | None:
     except ValueError:
         at = None
     if at is None or at.tzinfo is None:
-        error = FieldError("since", "is no instant: write 2026-01-31T08:00:00Z")
+        error = FieldError("since", "is not a valid time: write 2026-01-31T08:00:00Z")
         raise Refused(INVALID, "the address cannot be used: see errors", [error])
     return round(at.timestamp() * 1000)

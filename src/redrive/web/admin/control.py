@@ -6,7 +6,7 @@ not give it a larger share than others have: weight, cap and rate are set with a
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -14,20 +14,21 @@ from starlette.responses import Response
 
 from redrive.core.lanes import Lane, LaneChange
 from redrive.core.limits import Rate
-from redrive.core.redaction import redact
-from redrive.office.queues import Queues
-from redrive.office.retention.notice import Notice, notices
-from redrive.office.tenants import MOST_WEIGHT, Tenants
-from redrive.office.wire import instant, lane_document, queue_document
-from redrive.web.access import Call, Operation
-from redrive.web.admin.asking import Cursor, Limit, NoQuery, Query, asked
-from redrive.web.admin.description import OPERATE, READ, Route
-from redrive.web.admin.office import Office, actor_of
+from redrive.office.documents.control import (
+    QueueState,
+    TenantPage,
+    lane_document,
+    status_document,
+    tenant_lanes,
+)
+from redrive.office.tenants import MOST_WEIGHT
+from redrive.web.access import Call, Route
+from redrive.web.admin.query import Cursor, Limit, NoParameters, Parameters, asked
+from redrive.web.admin.room import Room
+from redrive.web.admin.route import OPERATE, READ, AdminRoute
 from redrive.web.answers import respond
 from redrive.web.documents import decode
 from redrive.web.limits import read_json
-from redrive.web.problem_types import NOT_FOUND
-from redrive.web.problems import Refused
 
 _BODY_BYTES = 64 * 1024
 _MOST_CAP = 1_000_000
@@ -35,13 +36,13 @@ _TENANT = "/tenants/{tenant}"
 _QUEUE = "/queues/{queue}"
 
 
-class OneQueue(Query, frozen=True):
+class OneQueue(Parameters, frozen=True):
     """In one queue; without, in every queue that the tenant has used."""
 
     queue: Annotated[str, msgspec.Meta(min_length=1, max_length=128)] | None = None
 
 
-class ListTenants(Query, frozen=True):
+class ListTenants(Parameters, frozen=True):
     """How many tenants, from where."""
 
     limit: Limit = 50
@@ -56,8 +57,8 @@ class TenantChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     rate: Annotated[str, msgspec.Meta(max_length=20)] | UnsetType | None = UNSET
 
 
-def _queue(verb: str, summary: str) -> Route:
-    return Route(
+def _queue(verb: str, summary: str) -> AdminRoute:
+    return AdminRoute(
         method="POST",
         path=f"{_QUEUE}/{verb}",
         name=f"{verb}Queue",
@@ -68,8 +69,8 @@ def _queue(verb: str, summary: str) -> Route:
     )
 
 
-def _tenant(verb: str, summary: str) -> Route:
-    return Route(
+def _tenant(verb: str, summary: str) -> AdminRoute:
+    return AdminRoute(
         method="POST",
         path=f"{_TENANT}/{verb}",
         name=f"{verb}Tenant",
@@ -80,7 +81,7 @@ def _tenant(verb: str, summary: str) -> Route:
     )
 
 
-_STATUS = Route(
+_STATUS = AdminRoute(
     method="GET",
     path="/status",
     name="showStatus",
@@ -89,7 +90,7 @@ _STATUS = Route(
     document="StatusDocument",
     unbound=True,
 )
-_LANES = Route(
+_LANES = AdminRoute(
     method="GET",
     path=f"{_QUEUE}/tenants",
     name="listQueueTenants",
@@ -98,7 +99,7 @@ _LANES = Route(
     query=ListTenants,
     document="TenantPage",
 )
-_SHOW = Route(
+_SHOW = AdminRoute(
     method="GET",
     path=_TENANT,
     name="showTenant",
@@ -106,7 +107,7 @@ _SHOW = Route(
     allowed=READ,
     document="TenantLanes",
 )
-_SET = Route(
+_SET = AdminRoute(
     method="PATCH",
     path=_TENANT,
     name="changeTenant",
@@ -124,113 +125,68 @@ _RESUME_TENANT = _tenant("resume", "Hand out a tenant's messages again, paused o
 _BODY = msgspec.json.Decoder(TenantChange)
 
 
-class Control:
+class ControlRoom(Room):
     """The routes."""
 
-    def __init__(self, office: Office) -> None:
-        self._office = office
-        self._store = office.store
-
-    def operations(self) -> list[Operation]:
+    def routes(self) -> list[Route]:
         return [
-            _STATUS.operation(self.status),
-            _LANES.operation(self.lanes),
-            _PAUSE_QUEUE.operation(self.pause_queue),
-            _RESUME_QUEUE.operation(self.resume_queue),
-            _SHOW.operation(self.show),
-            _SET.operation(self.set),
-            _PAUSE_TENANT.operation(self.pause),
-            _RESUME_TENANT.operation(self.resume),
+            _STATUS.to(self.status),
+            _LANES.to(self.lanes),
+            _PAUSE_QUEUE.to(self.pause_queue),
+            _RESUME_QUEUE.to(self.resume_queue),
+            _SHOW.to(self.show),
+            _SET.to(self.set),
+            _PAUSE_TENANT.to(self.pause),
+            _RESUME_TENANT.to(self.resume),
         ]
 
     async def status(self, call: Call) -> Response:
-        asked(call, NoQuery)
-        described, capacity = await self._store.describe(), await self._store.capacity()
-        document = {
-            "durability": described.durability.value,
-            "usedBytes": capacity.used_bytes,
-            "limitBytes": capacity.limit_bytes,
-            "accepts": capacity.accepts,
-            "queues": [queue_document(one) for one in await Queues(self._store, actor_of(call)).status()],
-            "retention": [_notice(one) for one in await notices(self._store)],
-        }
-        return respond(200, document)
+        asked(call, NoParameters)
+        return respond(200, status_document(await self.acting(call).queues.status()))
 
     async def lanes(self, call: Call) -> Response:
-        query = asked(call, ListTenants)
-        queue = await self._office.queue(call, call.request.path_params["queue"])
-        tenant = call.credential.tenant
-        if tenant is not None:
-            lane = await self._store.lane(queue, tenant)
-            own = [] if lane is None else [lane]
-            return respond(200, {"queue": queue, "tenants": [_lane(one) for one in own], "cursor": None})
-        lanes = await self._store.lanes(queue, after=query.cursor, limit=query.limit)
-        cursor = lanes[-1].tenant if len(lanes) == query.limit else None
-        document = {"queue": queue, "tenants": [_lane(lane) for lane in lanes], "cursor": cursor}
-        return respond(200, document)
+        query, acting = asked(call, ListTenants), self.acting(call)
+        queue = await acting.queues.named(call.request.path_params["queue"])
+        lanes = await acting.tenants.page(queue, after=query.cursor, limit=query.limit)
+        more = len(lanes) == query.limit and acting.view.scope is None
+        page = [lane_document(lane) for lane in lanes]
+        return respond(200, TenantPage(queue=queue, tenants=page, cursor=lanes[-1].tenant if more else None))
 
     async def pause_queue(self, call: Call) -> Response:
-        queue = await self._named_queue(call)
-        await Queues(self._store, actor_of(call)).pause(queue)
-        return respond(200, {"queue": queue, "state": "paused"})
+        asked(call, NoParameters)
+        queue = await self.acting(call).queues.pause(call.request.path_params["queue"])
+        return respond(200, QueueState(queue=queue, state="paused"))
 
     async def resume_queue(self, call: Call) -> Response:
-        queue = await self._named_queue(call)
-        await Queues(self._store, actor_of(call)).resume(queue)
-        return respond(200, {"queue": queue, "state": "running"})
+        asked(call, NoParameters)
+        queue = await self.acting(call).queues.resume(call.request.path_params["queue"])
+        return respond(200, QueueState(queue=queue, state="running"))
 
     async def show(self, call: Call) -> Response:
-        asked(call, NoQuery)
-        return _lanes(call, await self._tenants(call).lanes(_own(call)))
+        asked(call, NoParameters)
+        return _lanes(call, await self.acting(call).tenants.show(_tenant_of(call)))
 
     async def set(self, call: Call) -> Response:
-        queue = await self._given_queue(call)
-        body = decode(_BODY, await read_json(call.request, _BODY_BYTES))
-        return _lanes(call, await self._tenants(call).set(_own(call), queue, _change(body)))
+        queue = asked(call, OneQueue).queue
+        change = _change(decode(_BODY, await read_json(call.request, _BODY_BYTES)))
+        return _lanes(call, await self.acting(call).tenants.set(_tenant_of(call), queue, change))
 
     async def pause(self, call: Call) -> Response:
-        queue = await self._given_queue(call)
-        return _lanes(call, await self._tenants(call).pause(_own(call), queue))
+        queue = asked(call, OneQueue).queue
+        return _lanes(call, await self.acting(call).tenants.pause(_tenant_of(call), queue))
 
     async def resume(self, call: Call) -> Response:
-        queue = await self._given_queue(call)
-        return _lanes(call, await self._tenants(call).resume(_own(call), queue))
-
-    def _tenants(self, call: Call) -> Tenants:
-        return Tenants(self._store, actor_of(call))
-
-    async def _named_queue(self, call: Call) -> str:
-        asked(call, NoQuery)
-        return await self._office.queue(call, call.request.path_params["queue"])
-
-    async def _given_queue(self, call: Call) -> str | None:
-        query = asked(call, OneQueue)
-        return None if query.queue is None else await self._office.queue(call, query.queue)
+        queue = asked(call, OneQueue).queue
+        return _lanes(call, await self.acting(call).tenants.resume(_tenant_of(call), queue))
 
 
-def _own(call: Call) -> str:
-    """The tenant that the address names, which a bound key must be of."""
+def _tenant_of(call: Call) -> str:
     tenant: str = call.request.path_params["tenant"]
-    if not call.credential.sees(tenant):
-        raise _no_tenant()
     return tenant
 
 
-def _no_tenant() -> Refused:
-    return Refused(NOT_FOUND, "there is no such tenant in any queue, or it is not this key's to see")
-
-
 def _lanes(call: Call, lanes: list[Lane]) -> Response:
-    if not lanes:
-        raise _no_tenant()
-    tenant = call.request.path_params["tenant"]
-    return respond(200, {"companyId": tenant, "queues": [_lane(lane) for lane in lanes]})
-
-
-def _lane(lane: Lane) -> dict[str, Any]:
-    """A lane; why it is held is another server's words, which may hold a secret."""
-    held = lane.held_reason
-    return lane_document(lane) | {"heldReason": None if held is None else redact(held)}
+    return respond(200, tenant_lanes(_tenant_of(call), lanes))
 
 
 def _change(body: TenantChange) -> LaneChange:
@@ -238,15 +194,3 @@ def _change(body: TenantChange) -> LaneChange:
     cap = None if isinstance(body.cap, UnsetType) else body.cap or 0
     weight = None if isinstance(body.weight, UnsetType) else body.weight
     return LaneChange(weight=weight, cap=cap, rate=rate, unlimited=body.rate is None)
-
-
-def _notice(notice: Notice) -> dict[str, Any]:
-    """What is announced of a queue; where its archives lie is not a caller's business."""
-    return {
-        "queue": notice.queue,
-        "leaveAt": instant(notice.leave_at),
-        "forAge": notice.aged,
-        "forNumber": notice.excess,
-        "left": notice.left,
-        "leftAt": instant(notice.left_at),
-    }

@@ -13,16 +13,13 @@ from typing import Annotated, Final, Literal
 import msgspec
 from starlette.responses import Response
 
-from redrive.office.filters import Filter
-from redrive.office.filters.guessing import unsearched
-from redrive.office.filters.terms import Named, NameField
-from redrive.office.groups import Group, GroupBy, Said
-from redrive.office.groups.documents import group_document, said_document
+from redrive.office.documents.groups import said_document, shown_group
+from redrive.office.groups import GroupBy, Said
 from redrive.office.groups.standing import NOTE_LENGTH
-from redrive.web.access import Call, Operation
-from redrive.web.admin.asking import FilterText, Limit, Query, asked
-from redrive.web.admin.description import OPERATE, READ, Route, if_match
-from redrive.web.admin.office import Office
+from redrive.web.access import Call, Route
+from redrive.web.admin.query import FilterText, Limit, Parameters, asked
+from redrive.web.admin.room import Room
+from redrive.web.admin.route import OPERATE, READ, AdminRoute, if_match
 from redrive.web.admin.tags import demand, tag
 from redrive.web.answers import respond
 from redrive.web.documents import decode
@@ -31,13 +28,6 @@ from redrive.web.problem_types import BAD_QUERY, CHANGED, INVALID
 from redrive.web.problems import FieldError, Refused
 
 _BODY_BYTES: Final = 64 * 1024
-_ALL_GROUPS: Final = 10_000
-_NAMED: Final = {
-    GroupBy.FINGERPRINT: NameField.FINGERPRINT,
-    GroupBy.CODE: NameField.CODE,
-    GroupBy.TENANT: NameField.TENANT,
-    GroupBy.QUEUE: NameField.QUEUE,
-}
 By = Annotated[
     Literal["fingerprint", "code", "reason", "tenant", "queue", "age"],
     msgspec.Meta(description="What the letters of a group have in common."),
@@ -45,7 +35,7 @@ By = Annotated[
 Key = Annotated[str, msgspec.Meta(max_length=500, description="The group's `key`; empty: those without.")]
 
 
-class ListGroups(Query, frozen=True):
+class ListGroups(Parameters, frozen=True):
     """Groups of which letters, by what."""
 
     by: By = "fingerprint"
@@ -53,7 +43,7 @@ class ListGroups(Query, frozen=True):
     limit: Limit = 100
 
 
-class OneGroup(Query, frozen=True):
+class OneGroup(Parameters, frozen=True):
     """The group that is meant."""
 
     by: By
@@ -74,7 +64,7 @@ class GroupNote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: Annotated[str, msgspec.Meta(min_length=1, max_length=NOTE_LENGTH)]
 
 
-_LIST = Route(
+_LIST = AdminRoute(
     method="GET",
     path="/groups",
     name="listGroups",
@@ -84,7 +74,7 @@ _LIST = Route(
     document="GroupList",
     problems=(BAD_QUERY,),
 )
-_SHOW = Route(
+_SHOW = AdminRoute(
     method="GET",
     path="/group",
     name="showGroup",
@@ -94,7 +84,7 @@ _SHOW = Route(
     document="ShownGroup",
     tagged=True,
 )
-_CHANGE = Route(
+_CHANGE = AdminRoute(
     method="PUT",
     path="/group",
     name="changeGroup",
@@ -107,7 +97,7 @@ _CHANGE = Route(
     problems=(CHANGED,),
     parameters=(if_match(required=False),),
 )
-_NOTE = Route(
+_NOTE = AdminRoute(
     method="POST",
     path="/group/notes",
     name="addGroupNote",
@@ -122,75 +112,51 @@ _CHANGE_BODY = msgspec.json.Decoder(GroupChange)
 _NOTE_BODY = msgspec.json.Decoder(GroupNote)
 
 
-class Groups:
+class GroupRoom(Room):
     """The routes."""
 
-    def __init__(self, office: Office) -> None:
-        self._office = office
-
-    def operations(self) -> list[Operation]:
+    def routes(self) -> list[Route]:
         return [
-            _LIST.operation(self.every),
-            _SHOW.operation(self.show),
-            _CHANGE.operation(self.change),
-            _NOTE.operation(self.note),
+            _LIST.to(self.every),
+            _SHOW.to(self.show),
+            _CHANGE.to(self.change),
+            _NOTE.to(self.note),
         ]
 
     async def every(self, call: Call) -> Response:
         query = asked(call, ListGroups)
-        wanted = self._office.filter(call, query.filter)
-        found = await self._office.groups(call).list(GroupBy(query.by), wanted, limit=query.limit)
-        document = {
-            "groups": [group_document(one) for one in found],
-            "behind": self._office.index.freshness.behind,
-            "notice": unsearched(wanted),
-            "empty": await self._office.empty(call, wanted, len(found)),
-        }
-        return respond(200, document)
+        found = await self.acting(call).groups.find(GroupBy(query.by), query.filter, limit=query.limit)
+        return respond(200, found.document)
 
     async def show(self, call: Call) -> Response:
-        query = asked(call, OneGroup)
-        said = await self._office.groups(call).said(GroupBy(query.by), query.key)
-        return await self._answer(call, query, said)
+        return await self._answer(call, asked(call, OneGroup))
 
     async def change(self, call: Call) -> Response:
         query = asked(call, OneGroup)
         body = decode(_CHANGE_BODY, await read_json(call.request, _BODY_BYTES))
-        groups, by, key = self._office.groups(call), GroupBy(query.by), query.key
+        groups, by, key = self.acting(call).groups, GroupBy(query.by), query.key
         before = await groups.said(by, key)
         expected = before if demand(call, _version(before)) else None
         if body.state == "ignored":
             until_at = _milliseconds(body.until_at)
-            said = await groups.ignore(
-                by, key, until_count=body.until_count, until_at=until_at, expected=expected
-            )
+            await groups.ignore(by, key, until_count=body.until_count, until_at=until_at, expected=expected)
         else:
             _refuse_until(body)
             change = groups.resolve if body.state == "resolved" else groups.reopen
-            said = await change(by, key, expected=expected)
-        return await self._answer(call, query, said)
+            await change(by, key, expected=expected)
+        return await self._answer(call, query)
 
     async def note(self, call: Call) -> Response:
         query = asked(call, OneGroup)
         body = decode(_NOTE_BODY, await read_json(call.request, _BODY_BYTES))
-        said = await self._office.groups(call).note(GroupBy(query.by), query.key, body.text)
-        return await self._answer(call, query, said)
+        await self.acting(call).groups.note(GroupBy(query.by), query.key, body.text)
+        return await self._answer(call, query)
 
-    async def _answer(self, call: Call, query: OneGroup, said: Said) -> Response:
-        found = await self._find(call, GroupBy(query.by), query.key)
-        document = {
-            "by": query.by,
-            "key": query.key,
-            "said": said_document(said),
-            "group": None if found is None else group_document(found),
-        }
+    async def _answer(self, call: Call, query: OneGroup) -> Response:
+        by = GroupBy(query.by)
+        group, said = await self.acting(call).groups.show(by, query.key)
+        document = shown_group(by, query.key, group, said)
         return respond(200, document, {"ETag": tag(_version(said))})
-
-    async def _find(self, call: Call, by: GroupBy, key: str) -> Group | None:
-        name = _NAMED.get(by) if key else None
-        narrow = Filter(() if name is None else (Named(name, (key,)),))
-        found = await self._office.groups(call).list(by, narrow, limit=_ALL_GROUPS)
-        return next((one for one in found if one.counts.key == key), None)
 
 
 def _version(said: Said) -> str:

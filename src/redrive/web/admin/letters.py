@@ -1,31 +1,23 @@
-"""Letters: found by filter, page by page; one letter with its whole history; one message in any state."""
+"""Letters: found by filter, page by page; one with its whole history; one message; all by tenant and age."""
 
 from __future__ import annotations
 
-import asyncio
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from starlette.responses import Response
 
-from redrive.core.letters import Account, as_letter
-from redrive.core.lifecycle import State
-from redrive.core.redaction import redact
-from redrive.office.filters.guessing import unsearched
-from redrive.office.index import FoundPage, Order
-from redrive.office.why import why
-from redrive.office.wire import account_document, letter_document
-from redrive.web.access import Call, Operation
-from redrive.web.admin.asking import Cursor, FilterText, Limit, Query, Reveal, asked
-from redrive.web.admin.description import READ, Route
-from redrive.web.admin.office import Office, check_reveal
+from redrive.office.index import Order
+from redrive.web.access import Call, Route
+from redrive.web.admin.query import Cursor, FilterText, Limit, Parameters, Reveal, asked
+from redrive.web.admin.room import Room
+from redrive.web.admin.route import READ, AdminRoute
 from redrive.web.admin.tags import tag
 from redrive.web.answers import respond
-from redrive.web.problem_types import BAD_QUERY, NOT_FOUND
-from redrive.web.problems import Refused
+from redrive.web.problem_types import BAD_QUERY
 
 
-class FindLetters(Query, frozen=True):
+class FindLetters(Parameters, frozen=True):
     """Which letters, from where, how many."""
 
     filter: FilterText = ""
@@ -35,13 +27,20 @@ class FindLetters(Query, frozen=True):
     reveal: Reveal = "false"
 
 
-class ShowOne(Query, frozen=True):
+class AskShape(Parameters, frozen=True):
+    """Of which letters, and how many tenants at most."""
+
+    filter: FilterText = ""
+    limit: Limit = 50
+
+
+class ShowOne(Parameters, frozen=True):
     """How one is shown."""
 
     reveal: Reveal = "false"
 
 
-_LIST = Route(
+_LIST = AdminRoute(
     method="GET",
     path="/letters",
     name="findLetters",
@@ -51,7 +50,7 @@ _LIST = Route(
     document="LetterPage",
     problems=(BAD_QUERY,),
 )
-_SHOW = Route(
+_SHOW = AdminRoute(
     method="GET",
     path="/letters/{id}",
     name="showLetter",
@@ -61,7 +60,7 @@ _SHOW = Route(
     document="ShownLetter",
     tagged=True,
 )
-_MESSAGE = Route(
+_MESSAGE = AdminRoute(
     method="GET",
     path="/messages/{id}",
     name="showMessage",
@@ -71,77 +70,51 @@ _MESSAGE = Route(
     document="ShownMessage",
 )
 
+_SHAPE = AdminRoute(
+    method="GET",
+    path="/shape",
+    name="showShape",
+    summary="Letters by tenant and age",
+    allowed=READ,
+    query=AskShape,
+    document="ShapeDocument",
+    problems=(BAD_QUERY,),
+)
 
-class Letters:
+
+class LetterRoom(Room):
     """The routes."""
 
-    def __init__(self, office: Office) -> None:
-        self._office = office
-
-    def operations(self) -> list[Operation]:
-        return [_LIST.operation(self.find), _SHOW.operation(self.show), _MESSAGE.operation(self.message)]
+    def routes(self) -> list[Route]:
+        return [
+            _LIST.to(self.find),
+            _SHOW.to(self.show),
+            _MESSAGE.to(self.message),
+            _SHAPE.to(self.shape),
+        ]
 
     async def find(self, call: Call) -> Response:
         query = asked(call, FindLetters)
-        reveal = query.reveal == "true"
-        if reveal:
-            check_reveal(call)
-        wanted = self._office.filter(call, query.filter)
-        page = await self._office.index.find(
-            wanted,
-            scope=call.credential.tenant,
+        found = await self.acting(call).letters.find(
+            query.filter,
+            order=Order(query.order),
             after=query.cursor,
             limit=query.limit,
-            order=Order(query.order),
+            reveal=query.reveal == "true",
         )
-        letters = await self._office.shown(call, page.letters, reveal=reveal)
-        elsewhere = page.cursor is not None or query.cursor is not None
-        document = {
-            "letters": letters,
-            **place(page),
-            "behind": self._office.index.freshness.behind,
-            "notice": unsearched(wanted),
-            "empty": None if elsewhere else await self._office.empty(call, wanted, len(page.letters)),
-        }
-        return respond(200, document)
+        return respond(200, found.document)
 
     async def show(self, call: Call) -> Response:
-        query = asked(call, ShowOne)
-        account = await account_of(self._office, call)
-        if account.state is not State.DEAD:
-            detail = f"this message is {account.state}, not a dead letter: GET /admin/dlq/messages/ shows it"
-            raise Refused(NOT_FOUND, detail)
-        document = await self._shown(call, account, letter_document(as_letter(account)), query)
-        return respond(200, document, {"ETag": tag(account.progress.generation)})
+        reveal = asked(call, ShowOne).reveal == "true"
+        shown = await self.acting(call).letters.show(call.request.path_params["id"], reveal=reveal)
+        return respond(200, shown.document, {"ETag": tag(shown.found.progress.generation)})
 
     async def message(self, call: Call) -> Response:
-        query = asked(call, ShowOne)
-        account = await account_of(self._office, call)
-        return respond(200, await self._shown(call, account, account_document(account), query))
+        reveal = asked(call, ShowOne).reveal == "true"
+        shown = await self.acting(call).messages.show(call.request.path_params["id"], reveal=reveal)
+        return respond(200, shown.document)
 
-    async def _shown(
-        self, call: Call, account: Account, document: dict[str, Any], query: ShowOne
-    ) -> dict[str, Any]:
-        reveal = query.reveal == "true"
-        if reveal:
-            await self._office.may_reveal(call, [account.message.id])
-        text = await why(self._office.store, account)
-        fit = await asyncio.to_thread(self._office.fit, document, reveal=reveal)
-        return fit | {"why": text if reveal else redact(text)}
-
-
-async def account_of(office: Office, call: Call) -> Account:
-    """The message that the address names; Refused when there is none that the caller may see."""
-    account = await office.store.get(call.request.path_params["id"])
-    if account is None or not call.credential.sees(account.message.tenant):
-        raise Refused(NOT_FOUND, "there is no such message: it may have finished and been cleaned up")
-    return account
-
-
-def place(page: FoundPage) -> dict[str, Any]:
-    """Where a search goes on, and how far it has looked."""
-    looked = page.looked
-    return {
-        "cursor": page.cursor,
-        "looked": None if looked is None else {"letters": looked.letters, "of": looked.of},
-    }
+    async def shape(self, call: Call) -> Response:
+        query = asked(call, AskShape)
+        found = await self.acting(call).letters.shape(query.filter, limit=query.limit)
+        return respond(200, found.document)

@@ -7,25 +7,27 @@ files and are not among them: an export is a download here, restoring is the com
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from starlette.responses import Response
 
-from redrive.core.redaction import MASKED, redact
 from redrive.mail.gateway import QUEUE as MAIL_QUEUE
-from redrive.office import operations as office_operations
-from redrive.office.filters import FilterError
-from redrive.office.filters.guessing import MaskedValue
-from redrive.office.operations import Kind, NoOperation, OperationError, Order, Selection, Snapshot
-from redrive.office.operations.documents import operation_document
+from redrive.office.operations import (
+    Kind,
+    NoOperation,
+    Operation,
+    OperationError,
+    Operations,
+    Order,
+    Selection,
+)
 from redrive.office.operations.operation import CHUNK, NAMED_LETTERS
-from redrive.web.access import Call, Operation
-from redrive.web.admin.asking import Cursor, Limit, NoQuery, Query, asked
-from redrive.web.admin.description import OPERATE, READ, Route
-from redrive.web.admin.office import Office
-from redrive.web.admin.queues import StartQuery
-from redrive.web.admin.starting import BODY_BYTES, start
+from redrive.office.queues import NoQueue, Queues
+from redrive.web.access import Call, Route
+from redrive.web.admin.query import Cursor, Limit, NoParameters, Parameters, asked
+from redrive.web.admin.route import OPERATE, READ, AdminRoute
+from redrive.web.admin.start import BODY_BYTES, StartingRoom, StartParameters
 from redrive.web.answers import respond
 from redrive.web.documents import decode
 from redrive.web.limits import read_json
@@ -59,27 +61,27 @@ class OrderBody(
     to_queue: Annotated[str, msgspec.Meta(min_length=1, max_length=128)] | None = None
 
 
-class ListOperations(Query, frozen=True):
+class ListOperations(Parameters, frozen=True):
     """How many, from where."""
 
     limit: Limit = 20
     cursor: Cursor | None = None
 
 
-_START = Route(
+_START = AdminRoute(
     method="POST",
     path="/operations",
     name="startOperation",
     summary="Re-drive or discard letters, by ids or by filter",
     allowed=OPERATE,
-    query=StartQuery,
+    query=StartParameters,
     body="OrderBody",
     document="OperationDocument",
     started=True,
     dry_run="PreviewDocument",
     problems=(BAD_QUERY,),
 )
-_LIST = Route(
+_LIST = AdminRoute(
     method="GET",
     path="/operations",
     name="listOperations",
@@ -88,7 +90,7 @@ _LIST = Route(
     query=ListOperations,
     document="OperationPage",
 )
-_SHOW = Route(
+_SHOW = AdminRoute(
     method="GET",
     path="/operations/{id}",
     name="showOperation",
@@ -98,8 +100,8 @@ _SHOW = Route(
 )
 
 
-def _switch(verb: str, summary: str) -> Route:
-    return Route(
+def _switch(verb: str, summary: str) -> AdminRoute:
+    return AdminRoute(
         method="POST",
         path=f"/operations/{{id}}/{verb}",
         name=f"{verb}Operation",
@@ -116,78 +118,61 @@ _CANCEL = _switch("cancel", "End it where it is; what was moved stays moved")
 _BODY = msgspec.json.Decoder(OrderBody)
 
 
-class Operations:
+class OperationRoom(StartingRoom):
     """The routes."""
 
-    def __init__(self, office: Office) -> None:
-        self._office = office
-
-    def operations(self) -> list[Operation]:
+    def routes(self) -> list[Route]:
         return [
-            _START.operation(self.start),
-            _LIST.operation(self.every),
-            _SHOW.operation(self.show),
-            _PAUSE.operation(self.pause),
-            _RESUME.operation(self.resume),
-            _CANCEL.operation(self.cancel),
+            _START.to(self.start_one),
+            _LIST.to(self.every),
+            _SHOW.to(self.show),
+            _PAUSE.to(self.pause),
+            _RESUME.to(self.resume),
+            _CANCEL.to(self.cancel),
         ]
 
-    async def start(self, call: Call) -> Response:
-        query = asked(call, StartQuery)
+    async def start_one(self, call: Call) -> Response:
+        query = asked(call, StartParameters)
         raw = await read_json(call.request, BODY_BYTES)
         order = await self._order(call, decode(_BODY, raw))
-        return await start(self._office, call, order, raw, dry_run=query.dry_run == "true")
+        return await self.start(call, order, raw, dry_run=query.dry_run == "true")
 
     async def every(self, call: Call) -> Response:
         query = asked(call, ListOperations)
-        desk = self._office.operations(call)
-        page, cursor = await desk.page(limit=query.limit, before=query.cursor)
-        shown = [self._shown(call, await desk.show(one.id)) for one in page]
-        return respond(200, {"operations": shown, "cursor": cursor})
+        found = await self.acting(call).operations.list(limit=query.limit, before=query.cursor)
+        return respond(200, found.document)
 
     async def show(self, call: Call) -> Response:
-        asked(call, NoQuery)
-        desk = self._office.operations(call)
-        return respond(200, self._shown(call, await desk.show(call.request.path_params["id"])))
-
-    def _shown(self, call: Call, seen: Snapshot) -> dict[str, Any]:
-        """An operation; a filter that the caller may not ask is not told either."""
-        document = operation_document(seen)
-        try:
-            asked_for = self._office.filter(call, document["filter"])
-        except (MaskedValue, FilterError):
-            return document | {"filter": MASKED}
-        return document | {"filter": redact(document["filter"])} if asked_for.masked else document
+        asked(call, NoParameters)
+        operations = self.acting(call).operations
+        return respond(200, operations.document(await operations.show(call.request.path_params["id"])))
 
     async def pause(self, call: Call) -> Response:
-        return await self._change(call, office_operations.Operations.pause)
+        return await self._change(call, Operations.pause)
 
     async def resume(self, call: Call) -> Response:
-        return await self._change(call, office_operations.Operations.resume)
+        return await self._change(call, Operations.resume)
 
     async def cancel(self, call: Call) -> Response:
-        return await self._change(call, office_operations.Operations.cancel)
+        return await self._change(call, Operations.cancel)
 
-    async def _change(
-        self,
-        call: Call,
-        verb: Callable[[office_operations.Operations, str], Awaitable[office_operations.Operation]],
-    ) -> Response:
-        asked(call, NoQuery)
-        desk, name = self._office.operations(call), call.request.path_params["id"]
+    async def _change(self, call: Call, verb: Callable[[Operations, str], Awaitable[Operation]]) -> Response:
+        asked(call, NoParameters)
+        operations, name = self.acting(call).operations, call.request.path_params["id"]
         try:
-            await verb(desk, name)
+            await verb(operations, name)
         except NoOperation:
             raise
         except OperationError as error:
             raise Refused(WRONG_STATE, str(error)) from error
-        return respond(200, operation_document(await desk.show(name)))
+        return respond(200, operations.document(await operations.show(name)))
 
     async def _order(self, call: Call, body: OrderBody) -> Order:
         if (body.ids is None) == (body.filter is None):
             error = FieldError("filter", 'give ids, or a filter: "" means all letters')
             raise Refused(INVALID, "it is not said which letters are meant: see errors", [error])
-        self._office.filter(call, body.filter or "")
+        acting = self.acting(call)
+        acting.view.filter(body.filter or "")
         return Order(
             Kind(body.kind),
             Selection(ids=tuple(body.ids or ()), filter=body.filter or "", limit=body.limit),
@@ -197,15 +182,16 @@ class Operations:
             halt_share=body.halt_share,
             halt_least=body.halt_least,
             expired=body.expired or body.kind == "discard",
-            to_queue=None if body.to_queue is None else await target(self._office, call, body.to_queue),
+            to_queue=None if body.to_queue is None else await target(acting.queues, body.to_queue),
         )
 
 
-async def target(office: Office, call: Call, given: str) -> str:
+async def target(queues: Queues, given: str) -> str:
     """The queue that letters are to go to: one that the caller knows, and not the mail gateway's."""
-    queue = await office.find_queue(call, given)
-    if queue is None:
-        raise _no_target("is no queue here: GET /admin/dlq/queues lists them")
+    try:
+        queue = await queues.named(given)
+    except NoQueue:
+        raise _no_target("is not a queue here: GET /admin/dlq/queues lists them") from None
     if queue == MAIL_QUEUE:
         raise _no_target("belongs to the mail gateway: send mails to /v1/emails")
     return queue

@@ -1,4 +1,4 @@
-"""The three routes of R28: the queues, a queue's dead letters, and bringing some of them back.
+"""Queues: which there are, a queue's dead letters, and bringing some of them back.
 
 Looking never changes a message. A re-drive is an operation: nothing is nowhere at any moment, and it is
 answered with where its progress can be asked.
@@ -11,33 +11,26 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from redrive.core.lanes import Lane
-from redrive.core.ports import PAGE, QueueCounts
-from redrive.office.filters.terms import Filter, Named, NameField
+from redrive.core.ports import PAGE
+from redrive.office.documents.control import queue_list
+from redrive.office.documents.letters import QueueMessages
 from redrive.office.operations import Kind, Order, Selection
-from redrive.web.access import Call, Operation
-from redrive.web.admin.asking import Cursor, DryRun, Limit, NoQuery, Query, Reveal, asked
-from redrive.web.admin.description import OPERATE, READ, Route
-from redrive.web.admin.letters import place
-from redrive.web.admin.office import Office, check_reveal
-from redrive.web.admin.starting import BODY_BYTES, start
+from redrive.office.queues import queue_term
+from redrive.web.access import Call, Route
+from redrive.web.admin.query import Cursor, Limit, NoParameters, Parameters, Reveal, asked
+from redrive.web.admin.route import OPERATE, READ, AdminRoute
+from redrive.web.admin.start import BODY_BYTES, StartingRoom, StartParameters
 from redrive.web.answers import respond
 from redrive.web.documents import decode
 from redrive.web.limits import read_json
 
 
-class ListMessages(Query, frozen=True):
+class ListMessages(Parameters, frozen=True):
     """How many of a queue's letters, from where."""
 
     limit: Limit = 20
     cursor: Cursor | None = None
     reveal: Reveal = "false"
-
-
-class StartQuery(Query, frozen=True):
-    """Whether it is only to be said what would happen."""
-
-    dry_run: DryRun = "false"
 
 
 class QueueRedrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,7 +41,7 @@ class QueueRedrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     canary: Annotated[int, msgspec.Meta(ge=0, le=500)] = 0
 
 
-_QUEUES = Route(
+_QUEUES = AdminRoute(
     method="GET",
     path="/queues",
     name="listQueues",
@@ -56,7 +49,7 @@ _QUEUES = Route(
     allowed=READ,
     document="QueueList",
 )
-_MESSAGES = Route(
+_MESSAGES = AdminRoute(
     method="GET",
     path="/queues/{queue}/messages",
     name="listQueueMessages",
@@ -65,13 +58,13 @@ _MESSAGES = Route(
     query=ListMessages,
     document="QueueMessages",
 )
-_REDRIVE = Route(
+_REDRIVE = AdminRoute(
     method="POST",
     path="/queues/{queue}/re-drive",
     name="redriveQueue",
     summary="Bring a queue's oldest dead letters back",
     allowed=OPERATE,
-    query=StartQuery,
+    query=StartParameters,
     body="QueueRedrive",
     document="OperationDocument",
     started=True,
@@ -80,72 +73,35 @@ _REDRIVE = Route(
 _BODY = msgspec.json.Decoder(QueueRedrive)
 
 
-class Queues:
+class QueueRoom(StartingRoom):
     """The routes."""
 
-    def __init__(self, office: Office) -> None:
-        self._office = office
-
-    def operations(self) -> list[Operation]:
+    def routes(self) -> list[Route]:
         return [
-            _QUEUES.operation(self.every),
-            _MESSAGES.operation(self.messages),
-            _REDRIVE.operation(self.redrive),
+            _QUEUES.to(self.every),
+            _MESSAGES.to(self.messages),
+            _REDRIVE.to(self.redrive),
         ]
 
     async def every(self, call: Call) -> Response:
-        asked(call, NoQuery)
-        counts = await self._office.store.queues()
-        tenant = call.credential.tenant
-        if tenant is None:
-            return respond(200, {"queues": [_queue(one) for one in counts]})
-        lanes = [(one, await self._office.store.lane(one.queue, tenant)) for one in counts]
-        return respond(200, {"queues": [_part(one, lane) for one, lane in lanes if lane is not None]})
+        asked(call, NoParameters)
+        return respond(200, queue_list(await self.acting(call).queues.parts()))
 
     async def messages(self, call: Call) -> Response:
-        query = asked(call, ListMessages)
-        reveal = query.reveal == "true"
-        if reveal:
-            check_reveal(call)
-        queue = await self._office.queue(call, call.request.path_params["queue"])
-        page = await self._office.index.find(
-            _letters_of(queue), scope=call.credential.tenant, after=query.cursor, limit=query.limit
+        query, acting = asked(call, ListMessages), self.acting(call)
+        acting.view.check(reveal=query.reveal == "true")
+        queue = await acting.queues.named(call.request.path_params["queue"])
+        found = await acting.letters.find(
+            str(queue_term(queue)), after=query.cursor, limit=query.limit, reveal=query.reveal == "true"
         )
-        letters = await self._office.shown(call, page.letters, reveal=reveal)
-        return respond(200, {"queue": queue, "messages": letters, "cursor": place(page)["cursor"]})
+        page = found.document
+        return respond(200, QueueMessages(queue=queue, messages=page.letters, cursor=page.cursor))
 
     async def redrive(self, call: Call) -> Response:
-        query = asked(call, StartQuery)
-        queue = await self._office.queue(call, call.request.path_params["queue"])
+        query, acting = asked(call, StartParameters), self.acting(call)
+        queue = await acting.queues.named(call.request.path_params["queue"])
         raw = await read_json(call.request, BODY_BYTES)
         body = decode(_BODY, raw)
-        selection = Selection(filter=str(_letters_of(queue)), limit=body.limit)
+        selection = Selection(filter=str(queue_term(queue)), limit=body.limit)
         order = Order(Kind.REDRIVE, selection, rate=body.rate, canary=body.canary)
-        return await start(self._office, call, order, raw, dry_run=query.dry_run == "true")
-
-
-def _letters_of(queue: str) -> Filter:
-    return Filter((Named(NameField.QUEUE, (queue,)),))
-
-
-def _queue(counts: QueueCounts) -> dict[str, object]:
-    return {
-        "queue": counts.queue,
-        "state": counts.state.value,
-        "waiting": counts.pending + counts.scheduled + counts.retry_scheduled,
-        "processing": counts.processing,
-        "published": counts.published,
-        "dlq": counts.dlq,
-    }
-
-
-def _part(counts: QueueCounts, lane: Lane) -> dict[str, object]:
-    """A tenant's part of a queue."""
-    return {
-        "queue": counts.queue,
-        "state": counts.state.value,
-        "waiting": lane.waiting,
-        "processing": lane.in_flight,
-        "published": lane.done,
-        "dlq": lane.dead,
-    }
+        return await self.start(call, order, raw, dry_run=query.dry_run == "true")

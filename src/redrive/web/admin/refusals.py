@@ -11,10 +11,14 @@ from redrive.office.filters import FilterError
 from redrive.office.filters.guessing import MaskedValue
 from redrive.office.groups import GroupChanged, GroupError
 from redrive.office.index import CursorError, TimeLimit
-from redrive.office.operations import NoOperation, OperationError
+from redrive.office.messages import NotDead
+from redrive.office.operations import MaskedBody, NoOperation, OperationError
+from redrive.office.queues import NoQueue
 from redrive.office.sql import SqlError
+from redrive.office.tenants import NoTenant
+from redrive.office.view import MayNotReveal, NotFound
 from redrive.web.access import Call
-from redrive.web.admin.description import Answer
+from redrive.web.admin.route import Answer
 from redrive.web.admin.turns import Turns
 from redrive.web.problem_types import BAD_QUERY, CHANGED, FORBIDDEN, INVALID, NOT_FOUND
 from redrive.web.problems import FieldError, Refused
@@ -25,7 +29,8 @@ _REFUSALS = (
     SqlError,
     CursorError,
     TimeLimit,
-    NoOperation,
+    NotFound,
+    MayNotReveal,
     OperationError,
     GroupChanged,
     GroupError,
@@ -42,12 +47,12 @@ def refusing(answer: Answer, turns: Turns) -> Answer:
             async with turns.turn(call.credential.id):
                 return await answer(call)
         except _REFUSALS as error:
-            raise _refused(error) from error
+            raise _refused(error, call) from error
 
     return answered
 
 
-def _refused(error: Exception) -> Refused:
+def _refused(error: Exception, call: Call) -> Refused:
     match error:
         case FilterError():
             return _placed("filter", error)
@@ -62,8 +67,14 @@ def _refused(error: Exception) -> Refused:
             return Refused(
                 INVALID, "the page cannot be found: see errors", [FieldError("cursor", str(error))]
             )
-        case NoOperation():
-            return Refused(NOT_FOUND, "there is no such operation, or it is not this key's to see")
+        case NotFound():
+            return Refused(NOT_FOUND, _missing(error))
+        case MayNotReveal():
+            detail = f"a key with role {call.credential.role} has no permission to reveal"
+            return Refused(FORBIDDEN, detail)
+        case MaskedBody():
+            detail = "nothing was changed: see errors"
+            return Refused(INVALID, detail, [FieldError("payload", str(error))])
         case GroupChanged():
             return Refused(CHANGED, str(error))
         case _:
@@ -73,3 +84,17 @@ def _refused(error: Exception) -> Refused:
 def _placed(field: str, error: FilterError | SqlError) -> Refused:
     problem = f"{error.problem}: {error.advice}"
     return Refused(BAD_QUERY, str(error), [FieldError(field, problem, position=error.position)])
+
+
+def _missing(error: NotFound) -> str:
+    match error:
+        case NoOperation():
+            return "there is no such operation, or it is not this key's to see"
+        case NoQueue():
+            return "there is no such queue: GET /admin/dlq/queues lists them"
+        case NoTenant():
+            return "there is no such tenant in any queue, or it is not this key's to see"
+        case NotDead():
+            return f"this message is {error.state}, not a dead letter: GET /admin/dlq/messages/ shows it"
+        case _:
+            return "there is no such message: it may have finished and been cleaned up"

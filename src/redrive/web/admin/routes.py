@@ -5,33 +5,42 @@ from __future__ import annotations
 from dataclasses import replace
 
 from redrive.app import Redrive
-from redrive.web.access import Operation
-from redrive.web.admin import documents
-from redrive.web.admin.audit import Audit
-from redrive.web.admin.control import Control, TenantChange
-from redrive.web.admin.editing import Editing, LetterEdit
-from redrive.web.admin.export import Exports
-from redrive.web.admin.groups import GroupChange, GroupNote, Groups
-from redrive.web.admin.letters import Letters
-from redrive.web.admin.office import Office
-from redrive.web.admin.operations import Operations, OrderBody
-from redrive.web.admin.queues import QueueRedrive, Queues
+from redrive.office import documents
+from redrive.web.access import Route
+from redrive.web.admin.audit import AuditRoom
+from redrive.web.admin.control import ControlRoom, TenantChange
+from redrive.web.admin.edit import EditRoom, LetterEdit
+from redrive.web.admin.export import ExportRoom
+from redrive.web.admin.groups import GroupChange, GroupNote, GroupRoom
+from redrive.web.admin.letters import LetterRoom
+from redrive.web.admin.operations import OperationRoom, OrderBody
+from redrive.web.admin.queues import QueueRedrive, QueueRoom
 from redrive.web.admin.refusals import refusing
-from redrive.web.admin.shape import Shapes
-from redrive.web.admin.sql import SqlBody, SqlRoutes
+from redrive.web.admin.room import Room
+from redrive.web.admin.sql import SqlBody, SqlRoom
 from redrive.web.admin.turns import Turns
 
-_ROOMS = (Queues, Letters, Editing, Exports, Groups, Shapes, Operations, Audit, SqlRoutes, Control)
+_ROOMS: tuple[type[Room], ...] = (
+    QueueRoom,
+    LetterRoom,
+    EditRoom,
+    ExportRoom,
+    GroupRoom,
+    OperationRoom,
+    AuditRoom,
+    SqlRoom,
+    ControlRoom,
+)
 
 BODIES = (QueueRedrive, OrderBody, LetterEdit, GroupChange, GroupNote, SqlBody, TenantChange)
 SCHEMAS = (*BODIES, *documents.SCHEMAS)
 
 
-def admin_operations(app: Redrive) -> list[Operation]:
+def admin_routes(app: Redrive) -> list[Route]:
     """The admin routes of an open app."""
-    office, turns = Office.of(app), Turns()
+    office, turns, body_bytes = app.office, Turns(), app.settings.submit.body_bytes
     return [
-        replace(operation, answer=refusing(operation.answer, turns))
+        replace(route, answer=refusing(route.answer, turns))
         for room in _ROOMS
-        for operation in room(office).operations()
+        for route in room(office, body_bytes).routes()
     ]

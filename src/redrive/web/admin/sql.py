@@ -1,20 +1,18 @@
-"""SQL over the letters: one SELECT from the table `dlq`, asked of a copy; for admins, and audited (R13)."""
+"""SQL over the letters: one SELECT from the table `dlq`, asked of a copy; for admins, and audited."""
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import msgspec
 from starlette.responses import Response
 
-from redrive.core.failure import clip
-from redrive.office.audit import action
-from redrive.office.sql import SAVED, Sql
-from redrive.web.access import Call, Operation
-from redrive.web.admin.asking import Query, Reveal, asked
-from redrive.web.admin.description import ADMINISTER, Route
-from redrive.web.admin.office import Office, actor_of, check_reveal
+from redrive.office.documents.control import sql_document
+from redrive.office.sql import SAVED
+from redrive.web.access import Call, Route
+from redrive.web.admin.query import Parameters, Reveal, asked
+from redrive.web.admin.room import Room
+from redrive.web.admin.route import ADMINISTER, AdminRoute
 from redrive.web.answers import respond
 from redrive.web.documents import decode
 from redrive.web.limits import read_json
@@ -22,10 +20,9 @@ from redrive.web.problem_types import BAD_QUERY, INVALID
 from redrive.web.problems import FieldError, Refused
 
 _BODY_BYTES = 128 * 1024
-_AUDITED = 2_000
 
 
-class AskSql(Query, frozen=True):
+class AskSql(Parameters, frozen=True):
     """How payloads are shown."""
 
     reveal: Reveal = "false"
@@ -38,7 +35,7 @@ class SqlBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     saved: Annotated[str, msgspec.Meta(max_length=50)] | None = None
 
 
-_ASK = Route(
+_ASK = AdminRoute(
     method="POST",
     path="/sql",
     name="askSql",
@@ -53,35 +50,16 @@ _ASK = Route(
 _BODY = msgspec.json.Decoder(SqlBody)
 
 
-class SqlRoutes:
-    """The route."""
+class SqlRoom(Room):
+    """The routes."""
 
-    def __init__(self, office: Office) -> None:
-        self._office = office
-
-    def operations(self) -> list[Operation]:
-        return [_ASK.operation(self.ask)]
+    def routes(self) -> list[Route]:
+        return [_ASK.to(self.ask)]
 
     async def ask(self, call: Call) -> Response:
         reveal = asked(call, AskSql).reveal == "true"
         text = _statement(decode(_BODY, await read_json(call.request, _BODY_BYTES)))
-        store, actor = self._office.store, actor_of(call)
-        if reveal:
-            check_reveal(call)
-            async with action(store, actor, "reveal", {"sql": clip(text, _AUDITED)}):
-                pass
-        sql = Sql(store, self._office.index, actor, call.credential.tenant)
-        answer = await sql.run(text, mask=None if reveal else self._masked)
-        document = {
-            "columns": answer.columns,
-            "rows": answer.rows,
-            "complete": answer.complete,
-            "letters": {"copied": answer.copied.letters, "of": answer.copied.of},
-        }
-        return respond(200, document)
-
-    def _masked(self, text: str) -> str:
-        return json.dumps(self._office.mask.payload(json.loads(text)))
+        return respond(200, sql_document(await self.acting(call).sql.ask(text, reveal=reveal)))
 
 
 def _statement(body: SqlBody) -> str:

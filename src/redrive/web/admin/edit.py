@@ -1,7 +1,7 @@
 """Edit and re-drive: one letter comes back with another payload, as a new message; off unless enabled.
 
 The caller says with If-Match which death was read; a letter that came back and died again meanwhile is not
-touched. A payload in which masks stand was read without revealing it, and would overwrite what they hide.
+touched.
 """
 
 from __future__ import annotations
@@ -12,20 +12,18 @@ import msgspec
 from starlette.responses import Response
 
 from redrive.core.lifecycle import State
-from redrive.core.redaction import MASKED
+from redrive.office.messages import NotDead
 from redrive.office.operations import Kind, Order, Selection
-from redrive.web.access import Call, Operation
-from redrive.web.admin.asking import NoQuery, asked
-from redrive.web.admin.description import OPERATE, Route, if_match
-from redrive.web.admin.letters import account_of
-from redrive.web.admin.office import Office
+from redrive.web.access import Call, Route
 from redrive.web.admin.operations import target
-from redrive.web.admin.starting import repeated, start
+from redrive.web.admin.query import NoParameters, asked
+from redrive.web.admin.route import OPERATE, AdminRoute, if_match
+from redrive.web.admin.start import StartingRoom
 from redrive.web.admin.tags import demand
 from redrive.web.documents import check_payload, decode
 from redrive.web.limits import read_json
-from redrive.web.problem_types import CHANGED, FORBIDDEN, INVALID, NO_IF_MATCH, NOT_FOUND, TOO_LARGE
-from redrive.web.problems import FieldError, Refused
+from redrive.web.problem_types import CHANGED, FORBIDDEN, NO_IF_MATCH, TOO_LARGE
+from redrive.web.problems import Refused
 
 _AROUND = 1_024
 
@@ -37,7 +35,7 @@ class LetterEdit(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forb
     to_queue: Annotated[str, msgspec.Meta(min_length=1, max_length=128)] | None = None
 
 
-_EDIT = Route(
+_EDIT = AdminRoute(
     method="POST",
     path="/letters/{id}/edit",
     name="editLetter",
@@ -52,45 +50,39 @@ _EDIT = Route(
 _BODY = msgspec.json.Decoder(LetterEdit)
 
 
-class Editing:
-    """The route."""
+class EditRoom(StartingRoom):
+    """The routes."""
 
-    def __init__(self, office: Office) -> None:
-        self._office = office
-
-    def operations(self) -> list[Operation]:
-        return [_EDIT.operation(self.edit)]
+    def routes(self) -> list[Route]:
+        return [_EDIT.to(self.edit)]
 
     async def edit(self, call: Call) -> Response:
-        asked(call, NoQuery)
+        asked(call, NoParameters)
         if not self._office.settings.edit:
             raise Refused(FORBIDDEN, "editing letters is off: set office.edit to true to allow it")
-        raw = await read_json(call.request, self._office.body_bytes + _AROUND)
-        again = await repeated(self._office, call, raw)
+        raw = await read_json(call.request, self._body_bytes + _AROUND)
+        again = await self.repeated(call, raw)
         if again is not None:
             return again
-        account = await account_of(self._office, call)
+        acting = self.acting(call)
+        account = await acting.messages.find(call.request.path_params["id"])
         if account.state is not State.DEAD:
-            raise Refused(NOT_FOUND, f"this message is {account.state}, not a dead letter")
+            raise NotDead(account)
         generation = account.progress.generation
         demand(call, generation, required=True)
         body = decode(_BODY, raw)
-        payload = self._checked(bytes(body.payload), account.message.body)
+        payload = self._checked(bytes(body.payload))
         order = Order(
             Kind.REDRIVE,
             Selection(ids=(account.message.id,), generation=generation),
             expired=True,
             edited=True,
-            to_queue=None if body.to_queue is None else await target(self._office, call, body.to_queue),
+            to_queue=None if body.to_queue is None else await target(acting.queues, body.to_queue),
         )
-        return await start(self._office, call, order, raw, body=payload)
+        return await self.start(call, order, raw, body=payload)
 
-    def _checked(self, payload: bytes, before: bytes) -> bytes:
-        if len(payload) > self._office.body_bytes:
-            raise Refused(TOO_LARGE, f"a payload has more than {self._office.body_bytes:,} bytes")
+    def _checked(self, payload: bytes) -> bytes:
+        if len(payload) > self._body_bytes:
+            raise Refused(TOO_LARGE, f"a payload has more than {self._body_bytes:,} bytes")
         check_payload(msgspec.Raw(payload))
-        mask = MASKED.encode()
-        if mask in payload and mask not in before:
-            error = FieldError("payload", f"holds {MASKED}, a mask: read the letter with ?reveal=true first")
-            raise Refused(INVALID, "nothing was changed: see errors", [error])
         return payload

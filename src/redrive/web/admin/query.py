@@ -25,14 +25,14 @@ Reveal = Annotated[
 DryRun = Annotated[Flag, msgspec.Meta(description="Only say what would be taken: nothing is started.")]
 
 
-class Query(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class Parameters(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The parameters of a route, each of which stands there once."""
 
 
-T = TypeVar("T", bound=Query)
+T = TypeVar("T", bound=Parameters)
 
 
-class NoQuery(Query, frozen=True):
+class NoParameters(Parameters, frozen=True):
     """A route without parameters."""
 
 
@@ -49,7 +49,7 @@ def asked(call: Call, kind: type[T]) -> T:
         raise Refused(INVALID, "the address cannot be used: see errors", [misfit(error)]) from None
 
 
-def parameters(kind: type[Query]) -> list[dict[str, Any]]:
+def parameters(kind: type[Parameters]) -> list[dict[str, Any]]:
     """The same for the OpenAPI document."""
     _, components = msgspec.json.schema_components([kind])
     schema = components[kind.__name__]

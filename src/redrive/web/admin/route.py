@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from redrive.office.access import Permission
 from redrive.web import description, problem_types
-from redrive.web.access import Call, Operation
-from redrive.web.admin.asking import NoQuery, Query, parameters
+from redrive.web.access import Call, Route
+from redrive.web.admin.query import NoParameters, Parameters, parameters
 from redrive.web.description import Described, reference
 from redrive.web.problem_types import ProblemType
 
@@ -29,7 +29,7 @@ _WITH_BODY = (problem_types.BAD_JSON, problem_types.TOO_LARGE, problem_types.NOT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class AdminRoute:
     """One route of a room, as data; `document` is what it answers with, `started` where it answers 202."""
 
     method: str
@@ -38,7 +38,7 @@ class Route:
     summary: str
     allowed: frozenset[Permission]
     document: str
-    query: type[Query] = NoQuery
+    query: type[Parameters] = NoParameters
     body: str | None = None
     started: bool = False
     dry_run: str | None = None
@@ -48,9 +48,9 @@ class Route:
     download: tuple[str, ...] = ()
     unbound: bool = False
 
-    def operation(self, answer: Answer) -> Operation:
+    def to(self, answer: Answer) -> Route:
         """The route with what answers it."""
-        return Operation(
+        return Route(
             method=self.method,
             path=f"/admin/dlq{self.path}",
             name=self.name,

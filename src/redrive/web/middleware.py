@@ -1,4 +1,4 @@
-"""What surrounds every answer: the headers that keep it safe, and a problem where a route raised (S4, S5).
+"""What surrounds every answer: the headers that keep it safe, and a problem where a route raised.
 
 Nothing may be cached, framed, sniffed or run; there is no CORS header anywhere, so no page of another
 origin reads an answer. This is the only layer between the server and the routes: each more costs every
@@ -27,7 +27,7 @@ _HEADERS: Final = [
 ]
 
 
-class Envelope:
+class Middleware:
     """The one middleware."""
 
     def __init__(self, routes: ASGIApp) -> None:

@@ -1,0 +1,8 @@
+"""What goes out as JSON, each document once: built here, described to OpenAPI from here, printed by the CLI.
+
+Names are camelCase, times ISO 8601 with Z. What is shown of a letter passes a `Mask` on its way in here.
+"""
+
+from redrive.office.documents import control, groups, letters, operations
+
+SCHEMAS = (*letters.SCHEMAS, *groups.SCHEMAS, *operations.SCHEMAS, *control.SCHEMAS)

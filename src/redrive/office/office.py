@@ -1,0 +1,107 @@
+"""The dead-letter office of one open store: one face for the command line, the API, pages and Python.
+
+`Office(…).acting(actor, scope)` has every verb that people have, by what it is about. The office knows tenant
+scope, masks, revealing with its row in the audit, paging and previews; a face reads what was asked, calls one
+verb and renders what comes back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from redrive.core.ports import Store
+from redrive.core.settings import OfficeSettings, RetentionSettings
+from redrive.office.access import Access
+from redrive.office.audit import Actor, Audit
+from redrive.office.groups import Groups
+from redrive.office.index import Index
+from redrive.office.letters import Letters
+from redrive.office.masking import Mask
+from redrive.office.messages import Messages
+from redrive.office.operations import Operations
+from redrive.office.operations.finding import Policy
+from redrive.office.queues import Queues
+from redrive.office.sql import Sql
+from redrive.office.tenants import Tenants
+from redrive.office.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """The office of a store. `policy` is how a queue retries."""
+
+    store: Store
+    index: Index
+    policy: Policy
+    settings: OfficeSettings
+    retention: RetentionSettings
+
+    @property
+    def mask(self) -> Mask:
+        """What letters are shown with."""
+        return Mask.parse(self.settings.masked)
+
+    @property
+    def ttl_ms(self) -> int | None:
+        """How long dead letters are kept; None is without end."""
+        return None if self.retention.keep_s is None else round(1000 * self.retention.keep_s)
+
+    def acting(
+        self, actor: Actor, scope: str | None = None, *, reveals: bool = True, files: bool = False
+    ) -> ActingOffice:
+        """The verbs for one actor, within the tenant that it is bound to.
+
+        `reveals`: it may see payloads without masks. `files`: it may name files of this machine, which is
+        for people on it and never for callers from outside.
+        """
+        return ActingOffice(self, actor, scope, reveals=reveals, files=files)
+
+
+class ActingOffice:
+    """The verbs of the office, for one actor."""
+
+    def __init__(
+        self, office: Office, actor: Actor, scope: str | None, *, reveals: bool, files: bool
+    ) -> None:
+        self._office = office
+        self._store = office.store
+        self._files = files
+        self.actor = actor
+        self.view = View(office.store, actor, scope, office.mask, reveals=reveals)
+
+    @cached_property
+    def letters(self) -> Letters:
+        return Letters(self._office, self.actor, self.view, self.queues, self.messages)
+
+    @cached_property
+    def messages(self) -> Messages:
+        return Messages(self._office, self.actor, self.view)
+
+    @cached_property
+    def operations(self) -> Operations:
+        return Operations(self._office, self.actor, self.view, files=self._files)
+
+    @cached_property
+    def groups(self) -> Groups:
+        return Groups(self._office, self.actor, self.letters, self.view.scope)
+
+    @cached_property
+    def queues(self) -> Queues:
+        return Queues(self._store, self.actor, self.view)
+
+    @cached_property
+    def tenants(self) -> Tenants:
+        return Tenants(self._store, self.actor, self.view, self.queues)
+
+    @cached_property
+    def access(self) -> Access:
+        return Access(self._store, self.actor)
+
+    @cached_property
+    def sql(self) -> Sql:
+        return Sql(self._office, self.actor, self.view)
+
+    @cached_property
+    def audit(self) -> Audit:
+        return Audit(self._store, self.view)
