@@ -55,6 +55,18 @@ def test_a_sqlite_store_is_examined_too(shop: Shop) -> None:
     assert shop.ok("doctor")["healthy"] is True
 
 
+def test_folders_and_files_that_other_users_may_look_into_are_named(shop: Shop) -> None:
+    shop.send()
+    folder = shop.folder / "mailbox"
+    folder.mkdir(mode=0o755)
+    (folder / "00000001.eml").write_text("Subject: hello")
+    found = {finding["subject"]: finding for finding in shop.ok("doctor")["findings"]}
+    assert found["privacy"]["grade"] == "right"
+    assert found["mailbox"]["grade"] == "warning"
+    assert "mailbox, 00000001.eml" in found["mailbox"]["found"]
+    assert "chmod -R go=" in found["mailbox"]["mend"]
+
+
 def test_an_unsafe_server_takes_no_message_until_that_is_allowed(
     shop: Shop, server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

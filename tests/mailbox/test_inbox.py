@@ -216,3 +216,16 @@ async def test_a_mail_that_cannot_be_written_is_refused(
             assert (await client.deliver("ok@x")).startswith("452 4.3.1")
         assert await client.deliver("ok@x") == "250 2.0.0 kept as 1"
     assert [mail.id for mail in folder.latest(tmp_path)] == [1]
+
+
+def test_mails_on_disk_are_their_owners_alone_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        inbox = Inbox(MailboxSettings(), tmp_path / "data" / "mailbox")
+        keep(inbox, content("1@x"))
+        inbox.close()
+    finally:
+        os.umask(before)
+    made = [tmp_path / "data", tmp_path / "data" / "mailbox"]
+    assert {path.stat().st_mode & 0o777 for path in made} == {0o700}
+    assert {path.stat().st_mode & 0o777 for path in made[1].iterdir()} == {0o600}

@@ -35,6 +35,7 @@ async def test_a_sound_file_has_nothing_to_mend(store: SqliteStore) -> None:
         "folder",
         "free disk",
         "log",
+        "privacy",
         "structure",
     }
     assert set(findings) == expected

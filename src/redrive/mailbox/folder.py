@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from redrive.core.errors import ConfigurationError, RedriveError
+from redrive.core.private import FILE_MODE, make_folder, write_file
 from redrive.mailbox.received import Received
 
 _INDEX = "index.jsonl"
@@ -48,8 +49,8 @@ class Folder:
         self._index = -1
         self._lines = self._size = 0
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            make_folder(path)
+            self._lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         except OSError as error:
             raise ConfigurationError(
                 f"the mailbox cannot use the folder {path} ({error.strerror}): choose one that can be written"
@@ -74,7 +75,7 @@ class Folder:
 
     def keep(self, mail: Received) -> None:
         """Write a mail; OSError when it cannot be."""
-        (self._path / _name(mail.id)).write_bytes(mail.content)
+        write_file(self._path / _name(mail.id), mail.content)
         line = _line(mail)
         if os.write(self._index, line) < len(line):
             os.ftruncate(self._index, self._size)
@@ -93,7 +94,7 @@ class Folder:
         """The index with exactly these, put in the place of the old one in one step."""
         lines = [_line(mail) for mail in received]
         fresh = self._path / f"{_INDEX}.new"
-        fresh.write_bytes(b"".join(lines))
+        write_file(fresh, b"".join(lines))
         index = os.open(fresh, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         fresh.replace(self._path / _INDEX)
         if self._index >= 0:

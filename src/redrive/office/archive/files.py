@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from redrive.core.private import make_folder
 from redrive.office.archive.lines import ArchiveError
 
 PARTIAL = ".partial"
@@ -55,7 +56,7 @@ def folder_problem(folder: Path | None) -> str:
         return "there is no folder for archives; set retention.folder"
     try:
         with saying(f"cannot write to {folder}", "give a folder that this process may write to"):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(folder)
             trial = folder / f"trial-{secrets.token_hex(4)}"
             create_private(trial).close()
             trial.unlink()

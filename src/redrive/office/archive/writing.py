@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from redrive.core.letters import DeadLetter
+from redrive.core.private import make_folder
 from redrive.office.archive.files import (
     PARTIAL,
     close_on_disk,
@@ -54,7 +55,7 @@ class ArchiveWriter:
         self._sha256 = hashlib.sha256()
         self._shared: deque[str] = deque(maxlen=SHARED_LINES)
         with saying(f"cannot write an archive to {folder}", _ADVICE):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(folder)
             _remove_abandoned(folder)
             self._file = create_private(self._partial)
         self._lines = gzip.GzipFile("", "wb", _LEVEL, self._file, mtime=0)

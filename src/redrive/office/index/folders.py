@@ -10,6 +10,8 @@ import os
 import time
 from pathlib import Path
 
+from redrive.core.private import FILE_MODE, make_folder
+
 UNUSED_S = 7 * 86_400.0
 
 
@@ -17,12 +19,12 @@ def make_file(folder: Path, name: str) -> Path | None:
     """An empty or known file by a name, or None where there can be none that is safe."""
     path = folder / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.db"
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         status = folder.stat()
         if status.st_uid != os.getuid() or status.st_mode & 0o022:
             return None
         use_file(path)
-        path.chmod(0o600)
+        path.chmod(FILE_MODE)
         _remove_unused(folder)
     except OSError:
         return None
@@ -31,7 +33,7 @@ def make_file(folder: Path, name: str) -> Path | None:
 
 def use_file(path: Path) -> None:
     """Say that the file is used, and make it anew where it is gone: never one that others can read."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, FILE_MODE))
     os.utime(path)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import apsw
 
 from redrive.core.errors import StoreError
+from redrive.core.private import create_file
 from redrive.stores.sqlite.connection import open_reader
 
 Progress = Callable[[int, int], None]
@@ -45,6 +46,7 @@ def _copy(source: Path, target: Path, tell: Progress) -> None:
 
 
 def _copy_pages(origin: apsw.Connection, target: Path, tell: Progress) -> None:
+    create_file(target).close()
     copy = apsw.Connection(str(target))
     try:
         # A snapshot keeps writers of other connections from starting the copy over.

@@ -9,12 +9,13 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
 
 from redrive.core.errors import InvalidMessage, StoreError, StoreFull, StoreUnavailable
+from redrive.core.private import create_file
 from redrive.stores.statements import load_migrations
 
 DIALECT = "sqlite"
@@ -51,7 +52,12 @@ def check_schema(connection: apsw.Connection, path: Path) -> None:
 
 
 def prepare(path: Path) -> None:
-    """Create or migrate the file; the caller holds the turn, so this happens once."""
+    """Create or migrate the file; the caller holds the turn, so this happens once.
+
+    SQLite gives its log the mode of the file, so the file is made before SQLite would.
+    """
+    with suppress(FileExistsError):
+        create_file(path.resolve()).close()
     connection = _connect(path, READER_PATIENCE_MS, READER_CACHE_KIB)
     try:
         migrations = load_migrations(DIALECT)

@@ -17,6 +17,7 @@ from pathlib import Path
 import apsw
 
 from redrive.core.condition import Capacity, Finding, Grade
+from redrive.core.private import wider
 from redrive.stores.sqlite.connection import DIALECT, open_reader
 from redrive.stores.statements import load_sql
 
@@ -27,6 +28,7 @@ _CHECK_STEPS = 10_000
 _MENDED = (3, 51, 3)
 _LOW_DISK = 1024**3
 _LONG_LOG = 256 * 1024**2
+_BESIDE = ("-wal", "-shm", "-gate", "-turn", "-reserve")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ def examine(path: Path, *, accepts: bool, synced: bool, check_s: float = CHECK_S
         return [
             *_settings(db, synced),
             *_surroundings(path, Files.of(path), accepts),
+            _privacy(path),
             _structure(db, check_s),
         ]
     finally:
@@ -122,6 +125,19 @@ def _surroundings(path: Path, files: Files, accepts: bool) -> Iterator[Finding]:
         Grade.WARNING if long else Grade.RIGHT,
         f"{_mebibytes(files.log)} of write-ahead log",
         "a program that keeps a read open stops it from being emptied: find and close it" if long else "",
+    )
+
+
+def _privacy(path: Path) -> Finding:
+    ours = [path, *(path.with_name(path.name + end) for end in _BESIDE)]
+    names = [f"{one.name} (mode {one.stat().st_mode & 0o777:o})" for one in wider(ours)]
+    if not names:
+        return Finding("privacy", Grade.RIGHT, "only this user may read the file and those beside it")
+    return Finding(
+        "privacy",
+        Grade.WARNING,
+        f"other users may read {', '.join(names)}: messages and hashes of keys are in there",
+        f"chmod 600 {path}*; leave it where a group shares the store on purpose",
     )
 
 

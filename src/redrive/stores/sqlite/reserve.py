@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from redrive.core.private import open_beside
+
 _SIZE = 16 * 1024 * 1024
 _MARGIN = 4 * 1024 * 1024
 _PLENTY = 1024 * 1024 * 1024
@@ -76,7 +78,7 @@ class Reserve:
     def _make(self) -> bool:
         self._problem = None
         try:
-            file = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+            file = open_beside(self._path, self._database)
         except OSError as error:
             self._note(error)
             return False

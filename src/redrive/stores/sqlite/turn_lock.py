@@ -12,6 +12,8 @@ import os
 import time
 from pathlib import Path
 
+from redrive.core.private import open_beside
+
 _SHORT_S = 0.0001
 _LONG_S = 0.001
 _SHORT_TRIES = 30
@@ -21,9 +23,9 @@ class TurnLock:
     """The two lock files beside a database. One thread at a time uses an object."""
 
     def __init__(self, path: Path) -> None:
-        self._gate = _open(path.with_name(path.name + "-gate"))
+        self._gate = open_beside(path.with_name(path.name + "-gate"), path)
         try:
-            self._turn = _open(path.with_name(path.name + "-turn"))
+            self._turn = open_beside(path.with_name(path.name + "-turn"), path)
         except OSError:
             os.close(self._gate)
             raise
@@ -61,10 +63,6 @@ class TurnLock:
         self.closed = True
         os.close(self._gate)
         os.close(self._turn)
-
-
-def _open(path: Path) -> int:
-    return os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
 
 
 def _try_lock(file: int) -> bool:
