@@ -156,7 +156,10 @@ class Upkeep(Protocol):
     """What any process may do for the store, all the time, in pages."""
 
     async def queue_names(self) -> list[str]:
-        """Every queue that ever had a message or a setting, cheaply."""
+        """Every queue that ever had a message or a setting, cheaply.
+
+        A store that has lost its list of queues lists a queue again when it is appended to or reclaimed.
+        """
         ...
 
     async def reclaim(self, queue: str, token: str, lease_s: float, limit: int) -> list[Delivery]:

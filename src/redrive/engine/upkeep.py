@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from redrive.core.message import Delivery
 from redrive.core.ports import PAGE, WORKER_RECORDS, Cleanup, Store
@@ -26,7 +26,7 @@ _ANNOUNCE_S = 5.0
 
 
 class Upkeep:
-    """The duties of one process."""
+    """The duties of one process, which serves `queues`."""
 
     def __init__(
         self,
@@ -36,8 +36,10 @@ class Upkeep:
         finished: FinishedSettings,
         retention: RetentionSettings,
         lease_s: float,
+        queues: Sequence[str] = (),
     ) -> None:
         self._store = store
+        self._queues = frozenset(queues)
         self._telemetry = telemetry
         self._policy = policy
         self._finished = finished
@@ -48,10 +50,11 @@ class Upkeep:
     async def reclaim(self) -> float:
         """Take over what nobody holds any more, of every queue, and settle it.
 
+        The queues that are served here are among them, even if the store has lost the list of its queues.
         What was taken over and not settled is asked for again under its token, not left to lapse (P4).
         """
         more = False
-        for queue in await self._store.queue_names():
+        for queue in sorted(self._queues.union(await self._store.queue_names())):
             token = self._unanswered.setdefault(queue, new_token())
             taken = await self._store.reclaim(queue, token, self._lease_s, PAGE)
             await self._settle(taken)

@@ -66,7 +66,7 @@ class Worker:
             store, telemetry, self._keeper, self._capacity, self._outstanding, settings.lease_s
         )
         self._stations = [self._station(one) for one in served]
-        self._upkeep = Upkeep(store, telemetry, policy, finished, retention, settings.lease_s)
+        self._upkeep = Upkeep(store, telemetry, policy, finished, retention, settings.lease_s, self.queues)
         self._announcement = Announcement(store, self.name, self.queues)
         self._stopped = False
         self._failure: BaseException | None = None

@@ -5,28 +5,30 @@
 -- KEYS 1     the queue's root
 -- ARGV 1     skew
 -- ARGV 2     the sizes of the groups, two bytes each; empty when every entry is a group of its own
--- ARGV 3...  three for each entry, groups standing together: id, frame, and 14 bytes of digest of what its dedupe key
+-- ARGV 3     1 when the queue has just been put on the list of queues, 0 when it was there a while ago
+-- ARGV 4...  three for each entry, groups standing together: id, frame, and 14 bytes of digest of what its dedupe key
 --            stands for (empty when it has none)
--- Returns    { five for each entry that was not accepted as new: its number from 0, status (accepted, duplicate,
+-- Returns    nothing, and writes nothing, when the queue is not there though it was listed: its data was lost, and the
+--            list perhaps with it; otherwise { five for each entry that was not accepted as new: its number from 0, status (accepted, duplicate,
 --            conflict, withheld), id, state, in what it differs from the first message of its id (or empty) };
 --            when a parent is unknown or has lost its body, nothing is written: { {}, id of its child }
 
 local FIELDS = 3
 
 local ids, heads, found = {}, {}, {}
-local total = (#ARGV - 2) / FIELDS
+local total = (#ARGV - 3) / FIELDS
 
 local function frame_of(index)
-  return ARGV[FIELDS * index + 1]
+  return ARGV[FIELDS * index + 2]
 end
 
 local function digest_of(index)
-  return ARGV[FIELDS * index + 2]
+  return ARGV[FIELDS * index + 3]
 end
 
 local function read_entries()
   for index = 1, total do
-    ids[index] = ARGV[FIELDS * index]
+    ids[index] = ARGV[FIELDS * index + 1]
     heads[index] = read_head(frame_of(index)) or error('entry ' .. index .. ' has no frame that can be read')
   end
 end
@@ -45,6 +47,9 @@ local function find_holders()
   return holders
 end
 
+if total ~= math.floor(total) then
+  return redis.error_reply('REDRIVE append takes three arguments for each entry')
+end
 read_entries()
 local known, holders = find_states(ids), find_holders()
 
@@ -193,8 +198,8 @@ local function answers()
   return rows
 end
 
-if total ~= math.floor(total) then
-  return redis.error_reply('REDRIVE append takes three arguments for each entry')
+if integer(3) == 0 and redis.call('EXISTS', root) == 0 then
+  return false
 end
 judge_all()
 if orphan then

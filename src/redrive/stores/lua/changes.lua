@@ -11,8 +11,8 @@
 --
 -- Only the latest departures are remembered. A reader that is at the beginning need not know of older ones,
 -- so it keeps the number at which it began; one whose number is older than they are begins again. So does
--- everyone after the server was started anew: it may have lost what it told last, and would count on from
--- numbers that are known already.
+-- everyone after the server was started anew, has failed over or was emptied: it may have lost what it told last,
+-- and would count on from numbers that are known already.
 
 local LEAP = 1000000
 
@@ -28,10 +28,8 @@ local function find_run()
 end
 
 local function begin_run(run)
-  if numbers[3] then
-    change = change + LEAP
-    forgotten = change
-  end
+  change = change + LEAP
+  forgotten = change
   redis.call('HSET', root, 'change', change, 'departed', forgotten, 'run', run)
 end
 

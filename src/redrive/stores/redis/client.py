@@ -7,16 +7,17 @@ growing pauses, under the same ids; the next call connects anew. Whoever waits f
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from redis.exceptions import NoScriptError, RedisError
 
-from redrive.core.errors import ConfigurationError, StoreError, StoreUnavailable
+from redrive.core.errors import ConfigurationError, StoreError, StoreFull, StoreUnavailable
 from redrive.core.settings import RedisSettings
 from redrive.stores.redis.cluster import Nodes
 from redrive.stores.redis.connections import Node
@@ -30,6 +31,7 @@ __all__ = ["FORMAT", "Argument", "Client", "whole_call"]
 FORMAT = 4
 HINT_GRACE_S = 5.0
 CLOCK_SET_MS = 5_000
+LISTED_S = 2.0
 
 _PREFIX = re.compile(r"[A-Za-z0-9._:-]{1,64}", re.ASCII)
 _ACCEPTING = frozenset({"append", "bury"})
@@ -56,7 +58,7 @@ class Client:
         self._under_way = self._whole_calls = 0
         self._idle = asyncio.Event()
         self._waits: set[asyncio.Timeout] = set()
-        self._queues: set[str] = set()
+        self._listed_s: dict[str, float] = {}
 
     async def open(self, check: Callable[[], Awaitable[None]] | None = None) -> None:
         """Connect, let `check` refuse the server, and look whether the data is of a format known here."""
@@ -126,11 +128,24 @@ class Client:
         set_back = learned < self._offset_ms - CLOCK_SET_MS
         self._offset_ms = learned if set_back else max(learned, self._offset_ms - 1)
 
-    async def know_queue(self, queue: str) -> None:
+    async def list_queue(self, queue: str) -> None:
         """Put a queue on the list of queues, before its first key is written."""
-        if queue not in self._queues:
-            await self.command("SADD", f"{self.prefix}:queues", queue)
-            self._queues.add(queue)
+        await self.command("SADD", f"{self.prefix}:queues", queue)
+        self._listed_s[queue] = time.monotonic()
+
+    def is_listed(self, queue: str) -> bool:
+        """Whether the list was lately seen to name a queue; soon forgotten, as a server may lose it."""
+        return time.monotonic() - self._listed_s.get(queue, -math.inf) < LISTED_S
+
+    async def relist_queue(self, queue: str) -> None:
+        """Put a queue that is there back on a list that has lost it; a full server must not mind."""
+        if self.is_listed(queue) or not await self.command("EXISTS", self.queue_key(queue)):
+            return
+        if await self.command("SISMEMBER", f"{self.prefix}:queues", queue):
+            self._listed_s[queue] = time.monotonic()
+        else:
+            with suppress(StoreFull):
+                await self.list_queue(queue)
 
     async def queues(self) -> list[str]:
         """The list of queues by name."""

@@ -40,7 +40,7 @@ class RedisLanes:
     @whole_call
     async def set_lane(self, queue: str, tenant: str, change: LaneChange) -> Lane:
         _check_change(change)
-        await self._client.know_queue(check_queue(queue))
+        await self._client.list_queue(check_queue(queue))
         row = await self._client.run(
             "set_lane",
             self._client.queue_key(queue),
@@ -54,7 +54,7 @@ class RedisLanes:
 
     @whole_call
     async def set_queue(self, queue: str, state: LaneState) -> None:
-        await self._client.know_queue(check_queue(queue))
+        await self._client.list_queue(check_queue(queue))
         await self._client.run("set_queue", self._client.queue_key(queue), state.value)
 
 

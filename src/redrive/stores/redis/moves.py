@@ -56,7 +56,7 @@ class RedisMoves:
                 sent.add(family)
         buried: set[str] = set()
         for queue, arguments in by_queue.items():
-            await self._client.know_queue(queue)
+            await self._client.list_queue(queue)
             taken, *orphan = await self._client.run("bury", self._client.queue_key(queue), *arguments)
             if orphan:
                 raise _refuse_orphan(letters, unpack_id(orphan[0]))

@@ -25,17 +25,26 @@ class RedisOutbox:
         if not entries:
             return [[] for _ in groups]
         queue = _check_call(entries)
-        arguments: list[Argument] = [_pack_sizes(groups)]
+        arguments: list[Argument] = []
         for entry in entries:
             message = entry.message
             frame = pack_frame(message, entry.due_at, entry.expires_at)
             arguments += (pack_id(message.id), frame, digest_of(entry))
-        await self._client.know_queue(queue)
-        answers, *orphan = await self._client.run("append", self._client.queue_key(queue), *arguments)
+        answers, *orphan = await self._append(queue, _pack_sizes(groups), arguments)
         if orphan:
             raise _refuse_orphan(groups, unpack_id(orphan[0]))
         receipts = iter(_read_receipts(entries, answers))
         return [[next(receipts) for _ in group] for group in groups]
+
+    async def _append(self, queue: str, sizes: bytes, arguments: Sequence[Argument]) -> Any:
+        """Append to a listed queue: the script refuses one that is not there, as after a loss of data."""
+        root, listed = self._client.queue_key(queue), self._client.is_listed(queue)
+        if listed:
+            answer = await self._client.run("append", root, sizes, 0, *arguments)
+            if answer is not None:
+                return answer
+        await self._client.list_queue(queue)
+        return await self._client.run("append", root, sizes, 1, *arguments)
 
 
 def _pack_sizes(groups: Sequence[Sequence[Entry]]) -> bytes:

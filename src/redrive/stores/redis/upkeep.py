@@ -19,8 +19,10 @@ class RedisUpkeep:
     async def queue_names(self) -> list[str]:
         return await self._client.queues()
 
+    @whole_call
     async def reclaim(self, queue: str, token: str, lease_s: float, limit: int) -> list[Delivery]:
         root, page = self._client.queue_key(queue), max(0, min(limit, PAGE))
+        await self._client.relist_queue(queue)
         batch = await self._client.run("reclaim", root, token, to_ms(lease_s), page)
         return read_batch(queue, token, batch)
 
