@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from redrive.config import LogFormat, LogLevel, Settings, load, mask_url
+from redrive.config import LogFormat, LogLevel, Settings, load, mask_url, tell_overruled
 from redrive.config.keys import NAMES, SECTIONS, VARIABLES
 from redrive.core.errors import ConfigurationError
 from redrive.core.retry import PROFILES, Backoff, RetryPolicy
@@ -44,6 +44,46 @@ def test_flags_win_over_the_environment_which_wins_over_the_file(tmp_path: Path)
     assert (settings.worker.lease_s, settings.worker.poll_s, settings.worker.drain_s) == (11, 22, 33)
     origins = [settings.origins[f"worker.{name}"] for name in ("lease_s", "poll_s", "drain_s", "batch")]
     assert origins == ["redrive.toml", "REDRIVE_WORKER_POLL_S", "flag", "default"]
+
+
+def test_what_the_code_names_is_a_default_that_every_other_source_overrules(tmp_path: Path) -> None:
+    code = {"store": "sqlite:///code.db", "profile": "mta"}
+    (tmp_path / "redrive.toml").write_text('store = "sqlite:///file.db"')
+    variable = {"REDRIVE_STORE": "sqlite:///variable.db"}
+    flag = {"store": "sqlite:///flag.db"}
+
+    def store(flags: Mapping[str, object] | None, environ: Mapping[str, str], folder: Path) -> str:
+        return load(flags, code=code, environ=environ, folder=folder).store.rpartition("/")[2]
+
+    assert store(None, {}, tmp_path / "nowhere") == "code.db"
+    assert store(None, {}, tmp_path) == "file.db"
+    assert store(None, variable, tmp_path) == "variable.db"
+    assert store(flag, variable, tmp_path) == "flag.db"
+    settings = load(code=code, environ={"REDRIVE_PROFILE": "development"}, folder=tmp_path)
+    assert settings.retry == PROFILES["development"]
+    assert load(code=code, environ={}, folder=tmp_path).retry == PROFILES["mta"]
+
+
+def test_where_another_source_overrules_the_code_it_is_told_once_without_secrets(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    code = {"store": "redis://user:hidden@code.example/0", "profile": "mta"}
+    environ = {"REDRIVE_STORE": "redis://user:secret@there.example/0", "REDRIVE_PROFILE": "mta"}
+    settings = load(code=code, environ=environ, folder=tmp_path)
+    tell_overruled(settings)
+    tell_overruled(settings)
+    assert caplog.messages == [
+        "store is redis://user:***@there.example/0, from REDRIVE_STORE, "
+        "and not redis://user:***@code.example/0, which the code names"
+    ]
+
+
+def test_the_same_store_written_twice_overrules_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    environ = {"REDRIVE_STORE": f"sqlite:///{tmp_path}/redrive.db"}
+    tell_overruled(load(code={"store": "sqlite:///redrive.db"}, environ=environ, folder=tmp_path))
+    assert caplog.messages == []
 
 
 def test_the_environment_is_text_and_none_is_a_word(tmp_path: Path) -> None:

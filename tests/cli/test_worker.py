@@ -55,11 +55,28 @@ def test_flags_win_over_what_the_app_was_made_with(shop: Shop) -> None:
     )
     with started(shop.folder, "worker", "shop:app", *flags) as process:
         assert process.stderr is not None
-        first = json.loads(process.stderr.readline())
+        told, first = (json.loads(process.stderr.readline()) for _ in range(2))
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate()
+    assert "from flag, and not sqlite:///code.db" in told["message"]
     assert first["store"].endswith("flag.db")
     assert (process.returncode, out) == (0, "0 delivered, 0 retried, 0 dead\n")
+    assert not (shop.folder / "code.db").exists()
+
+
+@pytest.mark.parametrize("flags", [(), ("--concurrency", "3")])
+def test_the_environment_wins_over_what_the_app_was_made_with_and_the_start_says_so(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...]
+) -> None:
+    (shop.folder / "shop.py").write_text(APP.replace("Redrive()", "Redrive('sqlite:///code.db')"))
+    monkeypatch.setitem(ENVIRONMENT, "REDRIVE_STORE", "sqlite:///moved.db")
+    with started(shop.folder, "worker", "shop:app", *flags) as process:
+        assert process.stderr is not None
+        told, began = (json.loads(process.stderr.readline()) for _ in range(2))
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+    assert "from REDRIVE_STORE, and not sqlite:///code.db, which the code names" in told["message"]
+    assert began["store"].endswith("moved.db")
     assert not (shop.folder / "code.db").exists()
 
 

@@ -43,7 +43,7 @@ _SQLITE = "sqlite:///"
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flags:
-    """What every command takes. Flags win over the environment, which wins over redrive.toml."""
+    """What every command takes. Flags win over the environment, that over redrive.toml, that over code."""
 
     store: str | None = None
     """The store, such as sqlite:///redrive.db or redis://localhost/0."""
@@ -60,10 +60,10 @@ class Flags:
     json: bool = False
     """Print one JSON document."""
 
-    def settings(self, **more: object) -> Settings:
-        """The settings that these flags, and `more` of them, lead to."""
+    def settings(self, code: Mapping[str, str] | None = None, /, **more: object) -> Settings:
+        """The settings that these flags, and `more` of them, lead to; `code` is what an app itself names."""
         chosen = {"store": self.store, "data": self.data, "profile": self.profile, "config": self.config}
-        return load({**chosen, **more})
+        return load({**chosen, **more}, code=code)
 
 
 NO_FLAGS = Flags()

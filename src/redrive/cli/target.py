@@ -33,15 +33,18 @@ def make_app(target: str | None, *, mail: bool, flags: Flags, more: Mapping[str,
 
 
 def _settings(app: Redrive, flags: Flags, more: Mapping[str, object]) -> Settings:
-    """What the app was made with, unless the command line says otherwise; code counts as a flag."""
+    """What the app was made with, with what the command line says on top.
+
+    An app that was given whole settings keeps the store and the profile of them.
+    """
     if flags == replace(NO_FLAGS, json=flags.json) and set(more.values()) == {None}:
         return app.settings
     made = app.settings
-    in_code = {name for name in ("store", "profile") if made.origins.get(name) == "flag"}
-    if "profile" in in_code and flags.profile is None:
+    whole = {name for name in ("store", "profile") if made.origins.get(name) == "flag"}
+    if "profile" in whole and flags.profile is None:
         more = {**more, "profile": made.profile}
-    settings = flags.settings(**more)
-    if "store" in in_code and flags.store is None:
+    settings = flags.settings(made.code, **more)
+    if "store" in whole and flags.store is None:
         return replace(settings, store=made.store)
     return settings
 

@@ -38,7 +38,8 @@ Part = TypeVar("Part", bound=Any)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """All settings. `retry` is the profile with [retry] on top; `queues` holds what its sections set."""
+    """All settings. `retry` is the profile with [retry] on top; `queues` holds what its sections set, and
+    `code` what the program itself named, which every other source overrules."""
 
     store: str = DEFAULT_STORE
     data: Path = Path()
@@ -58,6 +59,7 @@ class Settings:
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     queues: Mapping[str, Sequence[Given]] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
+    code: Mapping[str, str] = field(default_factory=dict)
 
     def policy(self, queue: str, chosen: RetryPolicy | None = None) -> RetryPolicy:
         """How a queue retries, given what its handler chose."""

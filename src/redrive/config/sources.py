@@ -1,4 +1,4 @@
-"""Where settings come from: the file, the environment, the flags; later ones win.
+"""Where settings come from: the code, the file, the environment, the flags; later ones win.
 
 The only reader of os.environ. An empty variable is one that is not set. A value that a later source
 overrides is still checked: a mistake does not wait for the day the override goes.
@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from redrive.config.keys import NAMES, SECTIONS, VARIABLES, Given, check, nearest
+from redrive.config.keys import NAMES, SECTIONS, VARIABLES, Given, check, mask_url, nearest
 from redrive.config.settings import (
     DEFAULT_LISTEN,
     DEFAULT_MAIL,
@@ -37,6 +37,7 @@ from redrive.core.settings import (
     WorkerSettings,
 )
 
+CODE = "code"
 FILE = "redrive.toml"
 CONFIG_VARIABLE = "REDRIVE_CONFIG"
 ARCHIVE_FOLDER = "archive"
@@ -51,22 +52,44 @@ _log = logging.getLogger("redrive.config")
 def load(
     flags: Mapping[str, object] | None = None,
     *,
+    code: Mapping[str, str] | None = None,
     environ: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Settings:
     """The settings of this process, or ConfigurationError.
 
     Flags are named by their key: `store`, `worker.lease_s`, `queues.NAME.rate`, and `config` for the
-    file; None is a flag that was not given. Relative paths start at `folder`, or the working folder.
+    file; None is a flag that was not given. `code` is what the program itself names, the weakest of all.
+    Relative paths start at `folder`, or the working folder.
     """
     environ = os.environ if environ is None else environ
     variables = {name: text for name, text in environ.items() if name.startswith("REDRIVE_") and text}
     switches = {name: value for name, value in (flags or {}).items() if value is not None}
     folder = folder or Path()
     file = _from_file(switches.pop("config", None), variables.pop(CONFIG_VARIABLE, None), folder)
-    sources = chain(file, _from_environment(variables), _from_flags(switches))
+    own = _from_code(code or {})
+    sources = chain(own, file, _from_environment(variables), _from_flags(switches))
     caches = Path(environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    return _assemble({given.key: given for given in map(check, sources)}, folder, caches)
+    settings = _assemble({given.key: given for given in map(check, sources)}, folder, caches)
+    return replace(settings, code=MappingProxyType(dict(code or {})))
+
+
+def tell_overruled(settings: Settings) -> None:
+    """Say, once a process, where another source overrules what the program itself names."""
+    for key, named in settings.code.items():
+        placed = _place(named, settings.data) if key == "store" else named
+        if placed != getattr(settings, key):
+            _warn_of(key, str(settings.values()[key]), settings.origins[key], mask_url(named))
+
+
+@cache
+def _warn_of(key: str, value: str, origin: str, named: str) -> None:
+    _log.warning("%s is %s, from %s, and not %s, which the code names", key, value, origin, named)
+
+
+def _from_code(code: Mapping[str, str]) -> Iterator[Given]:
+    for name, value in code.items():
+        yield Given("", name, value, CODE)
 
 
 def _from_file(flag: object, variable: str | None, folder: Path) -> Iterator[Given]:
