@@ -11,15 +11,16 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Self
 
-from redrive.config import Settings, load
+from redrive.config import Settings, load, tell_overruled
 from redrive.core.errors import ConfigurationError, InvalidMessage
 from redrive.core.limits import Rate
 from redrive.core.message import DEFAULT_TENANT, Entry, Track, check_queue
 from redrive.core.ports import Receipt, Store
 from redrive.core.retry import RetryPolicy
 from redrive.core.settings import QueueSettings
+from redrive.core.values import as_span
 from redrive.engine.entries import Submission, make_entry
 from redrive.engine.handlers import Handler, Registry, Served
 from redrive.engine.ids import new_id
@@ -28,6 +29,7 @@ from redrive.engine.runner import patiently
 from redrive.engine.signals import stop_on_signals
 from redrive.engine.submit import Submitter
 from redrive.engine.worker import Worker
+from redrive.function import Answer, More, Payload, QueueFunction, plain
 from redrive.opening import Opened, Openings
 from redrive.sync import SyncRedrive
 from redrive.telemetry.events import Telemetry
@@ -39,20 +41,23 @@ if TYPE_CHECKING:
     from redrive.office.index import Index
     from redrive.office.office import Office
 
+_DEFAULT = QueueSettings()
 _MAIL_DEADLINE = timedelta(minutes=20)
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Redrive:
-    """Handlers with retries that never lose a message, on the store that configuration or `store` names."""
+    """Handlers with retries that never lose a message, on the store that configuration or `store` names.
+
+    `store` and `profile` are defaults: redrive.toml, the environment and flags overrule them, and the
+    start says so. `settings` is taken as it is, and no source is read.
+    """
 
     def __init__(
         self, store: str | None = None, *, profile: str | None = None, settings: Settings | None = None
     ) -> None:
         given = {"store": store, "profile": profile}
-        flags = {name: value for name, value in given.items() if value is not None}
-        self._settings = settings if settings is not None else load(flags)
+        code = {name: value for name, value in given.items() if value is not None}
+        self._settings = settings if settings is not None else load(code=code)
         self.telemetry = Telemetry(make_sinks(self._settings.telemetry))
         self._registry = Registry()
         self._policies: dict[str, RetryPolicy] = {}
@@ -75,19 +80,25 @@ class Redrive:
         queue: str,
         *,
         retry: RetryPolicy | None = None,
-        concurrency: int = QueueSettings().concurrency,
-        deadline: timedelta = timedelta(seconds=QueueSettings().deadline_s),  # noqa: B008 - immutable
+        concurrency: int = _DEFAULT.concurrency,
+        deadline: timedelta | float = _DEFAULT.deadline_s,
         rate: str | None = None,
-    ) -> Callable[[_Function], _Function]:
-        """Serve a queue with the decorated function, `async def` or `def`."""
-        chosen = QueueSettings(concurrency=concurrency, deadline_s=deadline.total_seconds(), rate=rate)
+    ) -> Callable[[Callable[Concatenate[Payload, More], Answer]], QueueFunction[Payload, More, Answer]]:
+        """Serve a queue with the decorated function, `async def` or `def`; it gets a `submit` of its own.
+
+        A number as `deadline` is seconds.
+        """
+        _check_named(queue)
+        chosen = QueueSettings(concurrency=concurrency, deadline_s=_deadline_s(deadline), rate=rate)
         if rate is not None:
             Rate.parse(rate)
 
-        def register(function: _Function) -> _Function:
-            self._registry.add(queue, function, retry, chosen)
+        def register(
+            function: Callable[Concatenate[Payload, More], Answer],
+        ) -> QueueFunction[Payload, More, Answer]:
+            self._registry.add(queue, plain(function), retry, chosen)
             self._policies.clear()
-            return function
+            return QueueFunction(self, queue, plain(function))
 
         return register
 
@@ -98,14 +109,14 @@ class Redrive:
         *,
         tenant: str = DEFAULT_TENANT,
         dedupe: str | None = None,
-        delay: timedelta | None = None,
+        delay: timedelta | float | None = None,
         at: datetime | None = None,
-        ttl: timedelta | None = None,
+        ttl: timedelta | float | None = None,
         track: str = Track.MAIN,
         headers: Mapping[str, str] | None = None,
         message_id: str | None = None,
     ) -> Receipt:
-        """Accept one message; returns after the durable write.
+        """Accept one message; returns after the durable write. A number as `delay` or `ttl` is seconds.
 
         Raises InvalidMessage, Conflict (the dedupe key has another body) or a StoreError. After a
         StoreUnavailable the message may have been accepted: submit again with the same `dedupe` or
@@ -116,7 +127,7 @@ class Redrive:
         entry = self._entry(opened.store, check_queue(queue), submission)
         return (await opened.submitter.submit([entry]))[0]
 
-    async def submit_many(self, queue: str, submissions: Iterable[Submission]) -> list[Receipt]:
+    async def submit_many(self, queue: str, submissions: Iterable[Submission[object]]) -> list[Receipt]:
         """Accept a batch of at most 1,000 messages and 8 MiB, all or nothing; an error names the index."""
         opened = await self._openings.ready()
         check_queue(queue)
@@ -290,7 +301,7 @@ class Redrive:
         rate = None if settings.rate is None else Rate.parse(settings.rate)
         return Served(handler, self.policy(handler.queue), settings, rate)
 
-    def _entry(self, store: Store, queue: str, submission: Submission) -> Entry:
+    def _entry(self, store: Store, queue: str, submission: Submission[object]) -> Entry:
         ttl_s = self.policy(queue).ttl_s
         return make_entry(queue, submission, ttl_s=ttl_s, settings=self.settings.submit, now=store.now())
 
@@ -310,8 +321,25 @@ class Redrive:
         return (await self._openings.ready()).store.now()
 
     def _make_store(self) -> tuple[Store, Submitter]:
+        tell_overruled(self.settings)
         store = make_store(self.settings.store, self.settings.finished, self.settings.redis)
         return store, Submitter(store, self.telemetry.emit)
+
+
+def _check_named(queue: object) -> None:
+    """A bare `@app.handler` hands the function itself where the queue's name belongs."""
+    if callable(queue):
+        name = getattr(queue, "__name__", "handle")
+        raise ConfigurationError(
+            f'a handler names its queue: write @app.handler("{name}") above {name}, not @app.handler alone'
+        )
+
+
+def _deadline_s(deadline: timedelta | float) -> float:
+    try:
+        return as_span(deadline).total_seconds()
+    except ValueError as error:
+        raise ConfigurationError(f"deadline {error}") from None
 
 
 def _check_submission(given: object, index: int) -> None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
+from datetime import datetime, timedelta
 from email.message import EmailMessage
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from redrive.core.message import DEFAULT_TENANT, Track
 from redrive.core.ports import Receipt
 from redrive.engine.entries import Submission
 
@@ -32,17 +34,50 @@ class SyncRedrive:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = 0
 
-    def submit(self, queue: str, payload: object, **options: Any) -> Receipt:
+    def submit(
+        self,
+        queue: str,
+        payload: object,
+        *,
+        tenant: str = DEFAULT_TENANT,
+        dedupe: str | None = None,
+        delay: timedelta | float | None = None,
+        at: datetime | None = None,
+        ttl: timedelta | float | None = None,
+        track: str = Track.MAIN,
+        headers: Mapping[str, str] | None = None,
+        message_id: str | None = None,
+    ) -> Receipt:
         """As `Redrive.submit`."""
-        return self._wait(self._app.submit(queue, payload, **options))
+        return self._wait(
+            self._app.submit(
+                queue,
+                payload,
+                tenant=tenant,
+                dedupe=dedupe,
+                delay=delay,
+                at=at,
+                ttl=ttl,
+                track=track,
+                headers=headers,
+                message_id=message_id,
+            )
+        )
 
-    def submit_many(self, queue: str, submissions: Iterable[Submission]) -> list[Receipt]:
+    def submit_many(self, queue: str, submissions: Iterable[Submission[object]]) -> list[Receipt]:
         """As `Redrive.submit_many`."""
         return self._wait(self._app.submit_many(queue, list(submissions)))
 
-    def submit_mail(self, mail: Mail | EmailMessage, *, tenant: str, **options: Any) -> Receipt:
+    def submit_mail(
+        self,
+        mail: Mail | EmailMessage,
+        *,
+        tenant: str,
+        dedupe: str | None = None,
+        ttl: timedelta | float | None = None,
+    ) -> Receipt:
         """As `app.mail.submit`."""
-        return self._wait(self._app.mail.submit(mail, tenant=tenant, **options))
+        return self._wait(self._app.mail.submit(mail, tenant=tenant, dedupe=dedupe, ttl=ttl))
 
     def close(self) -> None:
         """Close the store and end the thread."""

@@ -43,6 +43,11 @@ def _sqlite(url: str, finished: FinishedSettings) -> Store:
 
     prefix = "sqlite:///"
     path = url.removeprefix(prefix)
+    if Path(path).name == ":memory:":
+        raise ConfigurationError(
+            "store: sqlite:///:memory: would lose what it accepted with its process: name a file, "
+            "such as sqlite:///redrive.db; a test gets one of its own from redrive.testing"
+        )
     if not url.startswith(prefix) or not path:
         raise ConfigurationError(
             "store: write a SQLite store as sqlite:///file.db, or sqlite:////folder/file.db when absolute"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from datetime import datetime
 
 import pytest
 
@@ -14,6 +15,21 @@ def test_send_prints_the_id_alone(shop: Shop) -> None:
     assert result.code == 0
     message_id = result.out.strip()
     assert shop.ok("show", message_id, "--body")["originalData"] == {"order": 7}
+
+
+@pytest.mark.parametrize(("written", "seconds"), [("10", 10), ("0.5", 0.5), ("90s", 90), ("2h30m", 9000)])
+def test_a_delay_without_a_unit_is_in_seconds(shop: Shop, written: str, seconds: float) -> None:
+    shown = shop.ok("show", shop.send(1, "--delay", written))
+    due, given = (datetime.fromisoformat(shown[name]) for name in ("dueAt", "enqueuedAt"))
+    assert (due - given).total_seconds() == seconds
+
+
+@pytest.mark.parametrize("flag", ["--delay", "--ttl"])
+def test_what_is_no_length_of_time_is_refused_with_the_spelling(shop: Shop, flag: str) -> None:
+    result = shop("send", "orders", "1", flag, "soon")
+    assert result.code == 2
+    assert f"{flag} 'soon'" in result.error
+    assert "2h30m" in result.error
 
 
 def test_every_flag_reaches_the_message(shop: Shop) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mimetypes
 import sys
 from collections.abc import Iterator
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,6 +17,7 @@ from redrive.cli.problems import CommandError, Exit
 from redrive.cli.render.mail import judgement_line, judgement_page, mail_document, mail_page
 from redrive.cli.send import answer_receipt, parse_header
 from redrive.cli.session import NO_FLAGS, Flags, refuse_missing
+from redrive.cli.times import Length
 from redrive.core.failure import Kind
 from redrive.core.message import DEFAULT_TENANT
 from redrive.mail.gateway import QUEUE
@@ -43,7 +43,7 @@ async def send(
     attach: tuple[Path, ...] = (),
     header: tuple[str, ...] = (),
     tenant: str = DEFAULT_TENANT,
-    ttl: timedelta | None = None,
+    ttl: Length = None,
     idempotency_key: str | None = None,
     flags: Flags = NO_FLAGS,
 ) -> None:
@@ -74,7 +74,7 @@ async def send(
     tenant
         Whose mail it is.
     ttl
-        Not tried any more after so long, such as 10m.
+        Not tried any more after so long, such as 600 (seconds) or 10m.
     idempotency_key
         A key of your own: a second mail with it is answered with the first one's id.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -14,6 +14,7 @@ from rich.text import Text
 from redrive.app import Redrive
 from redrive.cli.output import Output
 from redrive.cli.session import NO_FLAGS, Flags
+from redrive.cli.times import Length
 from redrive.core.errors import InvalidMessage
 from redrive.core.message import DEFAULT_TENANT
 from redrive.core.ports import Receipt, Status
@@ -26,9 +27,9 @@ async def send(
     *,
     tenant: str = DEFAULT_TENANT,
     dedupe: str | None = None,
-    delay: timedelta | None = None,
+    delay: Length = None,
     at: datetime | None = None,
-    ttl: timedelta | None = None,
+    ttl: Length = None,
     track: str = "main",
     header: Sequence[str] = (),
     allow_unsafe: bool = False,
@@ -47,11 +48,11 @@ async def send(
     dedupe
         A key of your own: a second message with it is answered with the first one's id.
     delay
-        Not before so long, such as 30s, 5m or 2h.
+        Not before so long, such as 10 (seconds), 5m or 2h30m.
     at
         Not before this instant, such as 2030-01-31T09:00:00Z.
     ttl
-        Not tried any more after so long, such as 10m.
+        Not tried any more after so long, such as 600 (seconds) or 10m.
     track
         main or bulk.
     header

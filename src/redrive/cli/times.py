@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import time
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from cyclopts import Parameter, Token
 
 from redrive.cli.problems import CommandError, Exit
+from redrive.core.values import as_span
+from redrive.office.filters.moments import read_duration
 
-_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-_SPAN = re.compile(r"(\d{1,6})([smhd])", re.ASCII)
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
@@ -45,8 +48,24 @@ def until(text: str, now: int) -> int:
 
 
 def _span(text: str) -> int | None:
-    found = _SPAN.fullmatch(text.strip().lower())
-    return None if found is None else 1000 * int(found[1]) * _SECONDS[found[2]]
+    seconds = read_duration(text.strip().lower())
+    return None if seconds is None else 1000 * seconds
+
+
+def _length(kind: object, tokens: Sequence[Token]) -> timedelta:
+    text = tokens[0].value.strip().lower()
+    seconds = read_duration(text)
+    try:
+        return as_span(text if seconds is None else seconds)
+    except ValueError:
+        problem = (
+            f"{tokens[0].keyword} {text!r} is not a length of time: write 90 (seconds), 30s, 5m, 2h30m or 7d"
+        )
+        raise CommandError(problem, Exit.USAGE) from None
+
+
+Length = Annotated[timedelta | None, Parameter(converter=_length)]
+"""A flag that is a length of time: a number is seconds, 2h30m says its units."""
 
 
 def _instant(text: str) -> int:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 from hashlib import blake2b
 
 from redrive.core.errors import InvalidMessage
 from redrive.core.lifecycle import State
+from redrive.core.values import as_span
 
 DEFAULT_TENANT = "default"
 
@@ -156,3 +158,19 @@ def check_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
     if sum(len(name) + len(value) for name, value in headers.items()) > _HEADERS_LENGTH:
         raise InvalidMessage(f"the headers are longer than {_HEADERS_LENGTH} characters together")
     return headers
+
+
+def check_span(name: str, value: object) -> timedelta:
+    """A length of time that was handed in under this name, or InvalidMessage; a number is seconds."""
+    try:
+        return as_span(value)
+    except ValueError as error:
+        raise InvalidMessage(f"{name} {error}") from None
+
+
+def check_ttl(ttl: object) -> float:
+    """A time to live in seconds, or InvalidMessage."""
+    span = check_span("ttl", ttl)
+    if span <= timedelta():
+        raise InvalidMessage("ttl is not more than 0 seconds: the message could never run")
+    return span.total_seconds()

@@ -10,6 +10,7 @@ LONGEST = timedelta(days=3650)
 """No delay is longer, so that every instant fits every store."""
 
 _UNREADABLE = "its text cannot be read"
+_WANTED_SPAN = "give a timedelta or seconds"
 _WANTED = "give a timedelta, seconds or an aware datetime"
 
 
@@ -38,16 +39,25 @@ def as_delay(value: object) -> timedelta | datetime:
         if value.utcoffset() is None:
             raise ValueError(f"is a naive datetime, which has no instant: {_WANTED}")
         return value
+    return _span(value, _WANTED)
+
+
+def as_span(value: object) -> timedelta:
+    """A length of time, or ValueError; a bare number, also as text, is seconds."""
+    return _span(value, _WANTED_SPAN)
+
+
+def _span(value: object, wanted: str) -> timedelta:
     if isinstance(value, timedelta):
         return min(value, LONGEST)
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"is a {type(value).__name__}: {_WANTED}")
+        raise ValueError(f"is a {type(value).__name__}: {wanted}")
     try:
         seconds = float(value)
     except (ValueError, OverflowError):
-        raise ValueError(f"is not a number of seconds: {_WANTED}") from None
+        raise ValueError(f"is not a number of seconds: {wanted}") from None
     if math.isnan(seconds):
-        raise ValueError(f"is not a number of seconds: {_WANTED}")
+        raise ValueError(f"is not a number of seconds: {wanted}")
     longest_s = LONGEST.total_seconds()
     return timedelta(seconds=max(0.0, min(seconds, longest_s)))
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Generic, TypeVar
 
 from redrive.core.errors import InvalidMessage
 from redrive.core.message import (
@@ -15,7 +16,9 @@ from redrive.core.message import (
     Track,
     check_dedupe,
     check_headers,
+    check_span,
     check_tenant,
+    check_ttl,
     expiry,
 )
 from redrive.core.settings import SubmitSettings
@@ -25,24 +28,29 @@ from redrive.engine.payload import encode
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII)
 _NO_HEADERS: Mapping[str, str] = {}
 
+Payload = TypeVar("Payload", covariant=True)
+
 
 @dataclass(frozen=True, slots=True)
-class Submission:
-    """One message of a batch. `delay` and `at` say when it may first run, at most one of them."""
+class Submission(Generic[Payload]):
+    """One message of a batch. `delay` and `at` say when it may first run, at most one of them.
 
-    payload: object
+    A number as `delay` or `ttl` is seconds.
+    """
+
+    payload: Payload
     tenant: str = DEFAULT_TENANT
     dedupe: str | None = None
-    delay: timedelta | None = None
+    delay: timedelta | float | None = None
     at: datetime | None = None
-    ttl: timedelta | None = None
+    ttl: timedelta | float | None = None
     track: str = Track.MAIN
     headers: Mapping[str, str] = field(default_factory=dict)
     message_id: str | None = None
 
 
 def make_entry(
-    queue: str, submission: Submission, *, ttl_s: float, settings: SubmitSettings, now: int
+    queue: str, submission: Submission[object], *, ttl_s: float, settings: SubmitSettings, now: int
 ) -> Entry:
     """The entry, or InvalidMessage. `ttl_s` is the queue's own, `now` the store's clock."""
     body = encode(submission.payload)
@@ -53,7 +61,7 @@ def make_entry(
         )
     due_at = _due_at(submission, now)
     if submission.ttl is not None:
-        ttl_s = _own_ttl_s(submission.ttl)
+        ttl_s = check_ttl(submission.ttl)
     message = Message(
         id=new_id() if submission.message_id is None else _check_id(submission.message_id),
         queue=queue,
@@ -68,22 +76,16 @@ def make_entry(
     return Entry(message, due_at, expiry(now, due_at, ttl_s))
 
 
-def _due_at(submission: Submission, now: int) -> int:
+def _due_at(submission: Submission[object], now: int) -> int:
     if submission.delay is not None:
         if submission.at is not None:
             raise InvalidMessage("give delay or at, not both")
-        return now + max(0, round(submission.delay.total_seconds() * 1000))
+        return now + max(0, round(check_span("delay", submission.delay).total_seconds() * 1000))
     if submission.at is None:
         return now
     if submission.at.tzinfo is None:
         raise InvalidMessage("at is a naive datetime, which is no instant: give it a time zone")
     return max(now, round(submission.at.timestamp() * 1000))
-
-
-def _own_ttl_s(ttl: timedelta) -> float:
-    if ttl.total_seconds() <= 0:
-        raise InvalidMessage("ttl is not more than 0 seconds: the message could never run")
-    return ttl.total_seconds()
 
 
 def _track(name: str) -> Track:

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from redrive.core.errors import InvalidMessage
 from redrive.core.letters import Account
 from redrive.core.lifecycle import State
-from redrive.core.message import Entry, Message, check_dedupe, check_tenant, expiry
+from redrive.core.message import Entry, Message, check_dedupe, check_tenant, check_ttl, expiry
 from redrive.core.ports import Ledger, Receipt
 from redrive.core.verdict import Reason
 from redrive.mail import stored as storing
@@ -46,7 +46,7 @@ class MailRequest:
     mail: Mail | EmailMessage
     idempotency_key: str | None = None
     digest: bytes | None = None
-    ttl: timedelta | None = None
+    ttl: timedelta | float | None = None
 
 
 class RecipientState(StrEnum):
@@ -94,7 +94,7 @@ class Desk:
         *,
         tenant: str,
         dedupe: str | None = None,
-        ttl: timedelta | None = None,
+        ttl: timedelta | float | None = None,
     ) -> Receipt:
         """Accept one mail; returns after the durable write. Raises InvalidMail, Conflict, StoreError."""
         return (await self.submit_many([MailRequest(mail, dedupe, None, ttl)], tenant=tenant))[0]
@@ -130,9 +130,7 @@ class Desk:
     def _entry(self, request: MailRequest, tenant: str, now: int) -> Entry:
         mail_id = self._post.new_id()
         prepared = _prepare(request.mail, mail_id, now)
-        ttl_s = self._post.ttl_s() if request.ttl is None else request.ttl.total_seconds()
-        if ttl_s <= 0:
-            raise InvalidMessage("ttl is not more than 0 seconds: the mail could never be sent")
+        ttl_s = self._post.ttl_s() if request.ttl is None else check_ttl(request.ttl)
         key = request.idempotency_key
         alone = len(prepared.to) == 1
         message = Message(
