@@ -80,6 +80,6 @@ def test_the_page_has_every_exit_code() -> None:
 
 
 def test_importing_the_library_loads_no_terminal_libraries() -> None:
-    program = "import redrive, sys; print([name for name in ('rich', 'cyclopts') if name in sys.modules])"
+    program = "import sys, redrive.app; print([name for name in ('rich', 'cyclopts') if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"

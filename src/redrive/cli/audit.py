@@ -48,7 +48,7 @@ async def list_rows(
     unfinished
         Only actions without an outcome: under way, or their process died.
     limit
-        How many at most, the latest; 50 unless told.
+        How many at most, the latest; default 50.
     """
     if limit < 1:
         raise CommandError(f"--limit is {limit}: at least 1", Exit.USAGE)
@@ -91,7 +91,7 @@ async def _rows(current: Session, query: Query, limit: int, *, unfinished: bool)
 def _head(text: str) -> Head:
     match = _HEAD.fullmatch(text.strip())
     if match is None:
-        raise CommandError("--head is no POSITION:HASH as `redrive audit verify` prints it", Exit.USAGE)
+        raise CommandError("--head is not POSITION:HASH as `redrive audit verify` prints it", Exit.USAGE)
     return Head(int(match[1]), match[2])
 
 

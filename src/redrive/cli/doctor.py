@@ -1,4 +1,4 @@
-"""`redrive doctor`: the live store, line by line, and how to mend what is wrong. It changes nothing."""
+"""`redrive doctor`: the live store, line by line, and how to fix what is wrong. It changes nothing."""
 
 from __future__ import annotations
 

@@ -54,13 +54,13 @@ async def send(
     from_
         The sender, as local@domain or "Name <local@domain>".
     to
-        A recipient; may be given several times.
+        A recipient; can be repeated.
     cc
-        A recipient of a copy; may be given several times.
+        A recipient of a copy; can be repeated.
     bcc
-        A recipient of a blind copy; may be given several times.
+        A recipient of a blind copy; can be repeated.
     reply_to
-        Where answers go; may be given several times.
+        Where answers go; can be repeated.
     subject
         The subject.
     text
@@ -68,15 +68,15 @@ async def send(
     html
         The same as HTML; - reads it from standard input.
     attach
-        A file that goes along; may be given several times.
+        A file that goes along; can be repeated.
     header
-        name=value; may be given several times.
+        name=value; can be repeated.
     tenant
         Whose mail it is.
     ttl
-        Not tried any more after so long, such as 600 (seconds) or 10m.
+        Give up after this long, such as 600 (seconds) or 10m.
     idempotency_key
-        A key of your own: a second mail with it is answered with the first one's id.
+        A key of your own: a second mail with it gets the first one's id.
     """
     if text == html == "-":
         raise CommandError("--text and --html cannot both be read from standard input", Exit.USAGE)
@@ -136,9 +136,9 @@ def classify(
     reply
         The reply, such as "550 5.7.1 …"; without one, or with -, each line of standard input is one.
     stage
-        Where in the dialogue it came; without it, what the reply itself tells counts.
+        Where in the dialogue it came; default: what the reply itself says.
     rules
-        A TOML file laid over our rules; without it, the one that the setting `mail_rules` names.
+        A TOML file laid over our rules; default: the one that the setting `mail_rules` names.
     """
     chosen = rules or flags.settings().mail_rules
     table = Rules.default() if chosen is None else Rules.load(chosen)

@@ -44,11 +44,11 @@ async def serve(
     Parameters
     ----------
     host
-        The address to listen on; it lets everybody in, so another than 127.0.0.1 is for trusted networks.
+        The address to listen on; anybody can connect, so use another than 127.0.0.1 only in trusted networks.
     port
-        The port; 1025 unless told, 0 takes a free one.
+        The port; default 1025, 0 takes a free one.
     folder
-        Where mails are kept; mailbox in the data folder unless told.
+        Where mails are kept; default: mailbox in the data folder.
     """
     if not 0 <= port <= 65_535:
         raise CommandError(f"--port is {port}: 0 to 65535", Exit.USAGE)
@@ -75,11 +75,11 @@ def list_mails(
     Parameters
     ----------
     limit
-        How many at most, up to 500; 20 unless told.
+        How many at most, up to 500; default 20.
     to
         Only those to exactly this address.
     folder
-        Where mails are kept; mailbox in the data folder unless told.
+        Where mails are kept; default: mailbox in the data folder.
     """
     if not 1 <= limit <= PAGE:
         raise CommandError(f"--limit is {limit}: 1 to {PAGE}", Exit.USAGE)
@@ -99,7 +99,7 @@ def show(mail_id: int, /, *, folder: Path | None = None, flags: Flags = NO_FLAGS
     mail_id
         The number that `mailbox list` shows.
     folder
-        Where mails are kept; mailbox in the data folder unless told.
+        Where mails are kept; default: mailbox in the data folder.
     """
     place = _existing(folder, flags)
     found = folders.find(place, mail_id)

@@ -32,7 +32,7 @@ async def show(
     traceback
         Show the tracebacks of its failures too.
     reveal
-        Show the payload without masks; the audit keeps who did.
+        Show the payload without masks; the audit records who did.
     """
     async with session(flags) as current:
         account = await current.find(message_id)

@@ -34,7 +34,7 @@ async def list_operations(*, limit: int = 20, running: bool = False, flags: Flag
     Parameters
     ----------
     limit
-        How many at most, up to 500; 20 unless told.
+        How many at most, up to 500; default 20.
     running
         Only those that have not ended.
     """
@@ -52,7 +52,7 @@ async def list_operations(*, limit: int = 20, running: bool = False, flags: Flag
 
 @ops.command
 async def show(operation_id: str, /, *, flags: Flags = NO_FLAGS) -> None:
-    """One operation: what was asked, how far it is, and what came of its letters.
+    """One operation: what was asked, how far it is, and the outcome of its letters.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ async def cancel(operation_id: str, /, *, flags: Flags = NO_FLAGS) -> None:
 
 @ops.command
 async def wait(operation_id: str, /, *, flags: Flags = NO_FLAGS) -> int:
-    """Carry an operation on and watch it, until what came of each of its letters is known.
+    """Carry an operation on and watch it until the outcome of each letter is known.
 
     Parameters
     ----------
@@ -190,15 +190,15 @@ def next_commands(seen: Snapshot) -> list[str]:
         case OperationState.HALTED:
             return [
                 "what failed:     redrive dlq groups --filter 'redriven:>0'",
-                f"once mended:     redrive ops resume {operation.id}",
+                f"once fixed:      redrive ops resume {operation.id}",
                 f"or end it:       redrive ops cancel {operation.id}",
             ]
         case OperationState.PAUSED:
             return [f"go on: redrive ops resume {operation.id}, or end it: redrive ops cancel {operation.id}"]
         case _ if seen.outstanding and len(ids) == 1:
-            return [f"how it goes: {command('show', ids[0])}"]
+            return [f"watch it: {command('show', ids[0])}"]
         case _ if seen.outstanding:
-            return [f"what comes of them: redrive ops wait {operation.id}"]
+            return [f"their outcome: redrive ops wait {operation.id}"]
         case _ if seen.dead:
             return ["what failed again: redrive dlq groups --filter 'redriven:>0'"]
     return []

@@ -46,17 +46,17 @@ async def send(
     tenant
         Whose message it is.
     dedupe
-        A key of your own: a second message with it is answered with the first one's id.
+        A key of your own: a second message with it gets the first one's id.
     delay
-        Not before so long, such as 10 (seconds), 5m or 2h30m.
+        Run it after this long, such as 10 (seconds), 5m or 2h30m.
     at
-        Not before this instant, such as 2030-01-31T09:00:00Z.
+        Run it at this time, such as 2030-01-31T09:00:00Z.
     ttl
-        Not tried any more after so long, such as 600 (seconds) or 10m.
+        Give up after this long, such as 600 (seconds) or 10m.
     track
         main or bulk.
     header
-        name=value; may be repeated.
+        name=value; can be repeated.
     allow_unsafe
         Also use a Redis server that evicts, or keeps its data in memory only: messages may be lost.
     """

@@ -64,7 +64,7 @@ async def serve(
     private_key
         The PEM file of the certificate's key.
     trusted_proxy
-        An address whose X-Forwarded-For is believed; may be given several times.
+        An address whose X-Forwarded-For is believed; can be repeated.
     allow_unsafe
         Also use a Redis server that evicts, or keeps its data in memory only: messages may be lost.
     fail_fast

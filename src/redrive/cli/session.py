@@ -1,7 +1,7 @@
 """What most commands need: the flags that choose a store, and that store, opened, with the office on it.
 
 A command that only reads never creates a database: a wrong folder must not look like an empty store. None of
-these commands accepts a message, so a server that is not safe for new ones may be looked at and mended.
+these commands accepts a message, so a server that is not safe for new ones may be looked at and fixed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Flags:
     """How retries are spaced: production, development or mta."""
 
     config: Path | None = None
-    """Another file than redrive.toml."""
+    """A file to read instead of redrive.toml."""
 
     json: bool = False
     """Print one JSON document."""

@@ -1,7 +1,7 @@
 """The app that a command line names as module:attribute, with the settings of that command line.
 
 The module is named by the operator, never by stored data (S8), and is looked for in the working folder
-first. What importing it raises is told in one line with its place.
+first. What importing it raises is reported in one line with its place.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ def _import(module_name: str) -> ModuleType:
 
 def _import_failed(module_name: str, error: Exception) -> CommandError:
     frames = traceback.extract_tb(error.__traceback__)
-    told = isinstance(error, SyntaxError) or not frames
-    place = "" if told else f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
+    placed = isinstance(error, SyntaxError) or not frames
+    place = "" if placed else f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
     return CommandError(
-        f"importing {module_name} failed: {type(error).__name__}: {error}{place}; mend it, then start again",
+        f"importing {module_name} failed: {type(error).__name__}: {error}{place}; fix it, then start again",
         Exit.USAGE,
     )

@@ -59,7 +59,7 @@ async def pause(tenant: str, /, *, queue: str | None = None, flags: Flags = NO_F
     tenant
         The tenant.
     queue
-        Only in this queue; in all that it uses now unless told.
+        Only in this queue; default: in all that it uses now.
     """
     async with session(flags) as current:
         place = await _place(current, tenant, queue)
@@ -77,7 +77,7 @@ async def resume(tenant: str, /, *, queue: str | None = None, flags: Flags = NO_
     tenant
         The tenant.
     queue
-        Only in this queue; in all that it uses now unless told.
+        Only in this queue; default: in all that it uses now.
     """
     async with session(flags) as current:
         place = await _place(current, tenant, queue)
@@ -103,13 +103,13 @@ async def set_tenant(
     tenant
         The tenant; with --queue also one that has not been seen yet.
     queue
-        Only in this queue; in all that it uses now unless told.
+        Only in this queue; default: in all that it uses now.
     weight
-        Its turns against those of the others, 1 to 1000; 1 is usual.
+        Its turns against those of the others, 1 to 1000; default 1.
     cap
-        So many of its messages at most run at once; 0 removes the cap.
+        At most this many of its messages run at once; 0 removes the cap.
     rate
-        So many of its messages are handed out at most, such as 100/min.
+        At most this many of its messages are handed out, such as 100/min.
     unlimited
         Remove the rate.
     """

@@ -73,7 +73,7 @@ def _instant(text: str) -> int:
         read = datetime.fromisoformat(text.strip())
         return round(1000 * (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp())
     except (ValueError, OverflowError):
-        problem = f"{text!r} is no time: write a span such as 30m, 2h or 7d, or 2026-01-31T08:00Z"
+        problem = f"{text!r} is not a valid time: write a span such as 30m, 2h or 7d, or 2026-01-31T08:00Z"
         raise CommandError(problem, Exit.USAGE) from None
 
 

@@ -44,13 +44,13 @@ async def up(
     Parameters
     ----------
     demo
-        Send demonstration mails to the simulator; on unless the setting `mail` names a relay.
+        Send demo mails to the simulator; default: yes, unless the setting `mail` names a relay.
     seconds
-        End by itself after so long.
+        Stop after this many seconds.
     listen
         Address and port of the HTTP API, such as 127.0.0.1:8025.
     mailbox_port
-        The port of the simulator; 1025 unless told, 0 takes a free one.
+        The port of the simulator; default 1025, 0 takes a free one.
     allow_unsafe
         Also use a Redis server that evicts, or keeps its data in memory only: messages may be lost.
     """

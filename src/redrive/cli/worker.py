@@ -49,7 +49,7 @@ async def worker(
     mail
         Send the mails of email:send through the relay that the setting `mail` names.
     queue
-        Serve only this queue; may be given several times.
+        Serve only this queue; can be repeated.
     concurrency
         How many handlers may run at once in this process.
     allow_unsafe

@@ -94,7 +94,7 @@ def _connector(url: str) -> Callable[[], HTTPConnection]:
         host, port = None, None
     kind = kinds.get(parts.scheme) if host else None
     if kind is None or host is None:
-        raise CommandError("--url is no address of a gateway: write http://127.0.0.1:8025", Exit.USAGE)
+        raise CommandError("--url is not the address of a gateway: write http://127.0.0.1:8025", Exit.USAGE)
     return lambda: kind(host, port, timeout=_TIMEOUT_S)
 
 

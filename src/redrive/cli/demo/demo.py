@@ -43,9 +43,9 @@ async def demo(
     Parameters
     ----------
     seconds
-        How long to send; 30 unless told. It ends when every mail has, at most 30 s later.
+        How long to send; default 30. It ends when every mail has, at most 30 s later.
     rate
-        Mails a second, up to 50; 5 unless told.
+        Mails a second, up to 50; default 5.
     url
         A gateway that runs already, such as http://127.0.0.1:8025; without one, a gateway of its own.
     key

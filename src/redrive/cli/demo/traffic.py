@@ -42,7 +42,7 @@ Accepted = Callable[[str, Mapping[str, Any]], None]
 async def send_traffic(
     clients: Mapping[str, ApiClient], rate: float, mails: int | None, accepted: Accepted
 ) -> None:
-    """Send so many mails, or without end, at this rate; `accepted` hears tenant and answer of each."""
+    """Send this many mails, or without end, at this rate; `accepted` hears tenant and answer of each."""
     began_s = time.monotonic()
     for number in count():
         if number == mails:

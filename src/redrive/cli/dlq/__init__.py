@@ -43,19 +43,19 @@ async def list_letters(
     Parameters
     ----------
     filter
-        Only those that a filter means, such as 'tenant:acme code:550 age:>2h'.
+        Only those that match a filter, such as 'tenant:acme code:550 age:>2h'.
     queue
         Only those of this queue.
     tenant
         Only those of this tenant.
     limit
-        How many at most, up to 500; 20 unless told.
+        How many at most, up to 500; default 20.
     newest
         Newest first.
     after
-        Go on from this cursor.
+        Continue from this cursor.
     reveal
-        Have --json show what is masked; the audit keeps who did.
+        Show in --json what is masked; the audit records who did.
     """
     if not 1 <= limit <= PAGE:
         raise CommandError(f"--limit is {limit}: 1 to {PAGE}", Exit.USAGE)
@@ -110,7 +110,7 @@ async def show(
     traceback
         Show the tracebacks of its failures too; --json always has them.
     reveal
-        Show the payload without masks; the audit keeps who did.
+        Show the payload without masks; the audit records who did.
     """
     async with session(flags) as current:
         account = await current.find(message_id)

@@ -41,9 +41,9 @@ async def archive(
     ids
         The letters.
     folder
-        Where the archive goes; that of retention.folder unless told.
+        Where the archive goes; default: retention.folder.
     dry_run
-        Only say what would happen.
+        Only show what would happen.
     yes
         Do not ask.
     """
@@ -94,7 +94,7 @@ def _existing(path: Path) -> str:
 def _folder(current: Session, given: Path | None) -> Path:
     kept = current.settings.retention.folder
     if given is None and kept is None:
-        raise CommandError("where to? give --folder, or set retention.folder", Exit.USAGE)
+        raise CommandError("no folder for the archive: give --folder, or set retention.folder", Exit.USAGE)
     return given.absolute() if given is not None else Path(str(kept))
 
 

@@ -35,10 +35,10 @@ class Choice:
     """Which letters, for commands that do something to them."""
 
     filter: FilterText = None
-    """Those that a filter means, such as 'tenant:acme code:550 age:>2h'."""
+    """Those that match a filter, such as 'tenant:acme code:550 age:>2h'."""
 
     queue: str | None = None
-    """Those of this queue; together with --filter, those that both mean."""
+    """Those of this queue; together with --filter, those that match both."""
 
     tenant: str | None = None
     """Those of this tenant; likewise."""
@@ -47,7 +47,7 @@ class Choice:
     """Those of every queue."""
 
     limit: int | None = None
-    """At most so many, oldest first."""
+    """At most this many, oldest first."""
 
 
 NO_CHOICE = Choice()
@@ -61,7 +61,7 @@ async def selection(current: Session, ids: tuple[str, ...], choice: Choice) -> S
             "say which letters: ids, or --filter, --queue and --tenant, or --all; one of them", Exit.USAGE
         )
     if choice.filter is not None and not choice.filter.strip():
-        raise CommandError("--filter is empty, which means every letter: say --all if so", Exit.USAGE)
+        raise CommandError("--filter is empty, which matches every letter: use --all for that", Exit.USAGE)
     if choice.limit is not None and (choice.limit < 1 or ids):
         raise CommandError(
             "--limit is at least 1, and goes with --filter, --queue, --tenant or --all", Exit.USAGE

@@ -34,9 +34,9 @@ async def export(
     ids
         The letters.
     format
-        jsonl or csv; by the file's ending unless told.
+        jsonl or csv; default: by the file's ending.
     reveal
-        Payloads without masks; the audit keeps who did.
+        Payloads without masks; the audit records who did.
     """
     form = format or (Format.CSV if file.lower().endswith(".csv") else Format.JSON)
     async with session(flags) as current:

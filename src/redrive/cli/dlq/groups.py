@@ -50,13 +50,13 @@ async def groups(
     by
         What they have in common: fingerprint (the cause), code, reason, tenant, queue or age.
     filter
-        Only of the letters that a filter means, such as 'tenant:acme age:<2h'.
+        Only of the letters that match a filter, such as 'tenant:acme age:<2h'.
     queue
         Only of this queue's letters.
     tenant
         Only of this tenant's letters.
     limit
-        How many groups at most; 20 unless told.
+        How many groups at most; default 20.
     """
     if not 1 <= limit <= _ALL_GROUPS:
         raise CommandError(f"--limit is {limit}: 1 to {_ALL_GROUPS:,}", Exit.USAGE)
@@ -86,7 +86,7 @@ async def show(key: str, /, *, by: GroupBy = GroupBy.FINGERPRINT, flags: Flags =
     key
         Its fingerprint, or what else --by names.
     by
-        What the key is: fingerprint unless told.
+        What the key is; default fingerprint.
     """
     async with session(flags) as current:
         found, said = await _known(current, by, key)
@@ -113,11 +113,11 @@ async def note(key: str, text: str, /, *, by: GroupBy = GroupBy.FINGERPRINT, fla
     text
         The note.
     by
-        What the key is: fingerprint unless told.
+        What the key is; default fingerprint.
     """
     async with session(flags) as current:
         await _known(current, by, key)
-        _answer(current, key, await current.groups.note(by, key, text), "has a note more")
+        _answer(current, key, await current.groups.note(by, key, text), "has a new note")
 
 
 @group.command
@@ -130,18 +130,18 @@ async def ignore(
     by: GroupBy = GroupBy.FINGERPRINT,
     flags: Flags = NO_FLAGS,
 ) -> None:
-    """Nothing to do about a group until it has so many letters, or until then.
+    """Ignore a group until it has this many letters, or until a time.
 
     Parameters
     ----------
     key
         Its fingerprint, or what else --by names.
     until_count
-        Until it has so many letters.
+        Until it has this many letters.
     until
-        For so long, such as 2h or 7d, or until 2026-01-31T08:00Z.
+        For 2h or 7d, or until 2026-01-31T08:00Z.
     by
-        What the key is: fingerprint unless told.
+        What the key is; default fingerprint.
     """
     async with session(flags) as current:
         await _known(current, by, key)
@@ -152,14 +152,14 @@ async def ignore(
 
 @group.command
 async def resolve(key: str, /, *, by: GroupBy = GroupBy.FINGERPRINT, flags: Flags = NO_FLAGS) -> None:
-    """The cause is gone; the group opens by itself when another of its letters dies.
+    """Mark the cause as fixed; the group reopens by itself when another of its letters dies.
 
     Parameters
     ----------
     key
         Its fingerprint, or what else --by names.
     by
-        What the key is: fingerprint unless told.
+        What the key is; default fingerprint.
     """
     async with session(flags) as current:
         await _known(current, by, key)
@@ -168,14 +168,14 @@ async def resolve(key: str, /, *, by: GroupBy = GroupBy.FINGERPRINT, flags: Flag
 
 @group.command
 async def reopen(key: str, /, *, by: GroupBy = GroupBy.FINGERPRINT, flags: Flags = NO_FLAGS) -> None:
-    """Take back what was said about a group; its notes stay.
+    """Reopen a group; its notes stay.
 
     Parameters
     ----------
     key
         Its fingerprint, or what else --by names.
     by
-        What the key is: fingerprint unless told.
+        What the key is; default fingerprint.
     """
     async with session(flags) as current:
         await _known(current, by, key)

@@ -36,11 +36,11 @@ async def redrive(
     ids
         The letters.
     canary
-        So many go first; the rest follows once their outcome is known and good.
+        Send this many first; the rest follows once their outcome is known and good.
     halt
-        Stop by itself when more than this share of those that came back failed again; 20% unless told.
+        Stop when more than this share of the letters fail again; default 20%.
     halt_least
-        Judge that share once so many came back; 5 unless told. A canary is judged when all of it did.
+        Judge that share once this many outcomes are known; default 5. A canary is judged as a whole.
     to
         Into this queue instead of their own, as new messages.
     include_expired
@@ -64,7 +64,7 @@ async def redrive(
 async def discard(
     *ids: str, choice: Choice = NO_CHOICE, going: Going = AS_USUAL, flags: Flags = NO_FLAGS
 ) -> int:
-    """Take dead letters out of the queue of the dead: these ids, those of a filter or a queue, or all.
+    """Remove dead letters, with a row in the audit: these ids, those of a filter or a queue, or all.
 
     Parameters
     ----------
@@ -99,7 +99,9 @@ async def edit(
     try:
         json.loads(text)
     except ValueError as error:
-        raise CommandError(f"the new payload is no JSON ({error}): nothing was changed", Exit.USAGE) from None
+        raise CommandError(
+            f"the new payload is not JSON ({error}): nothing was changed", Exit.USAGE
+        ) from None
     async with session(flags) as current:
         await current.messages.find(message_id)
         wanted = Order(

@@ -29,13 +29,13 @@ class Going:
     """How an operation is carried out."""
 
     rate: str | None = None
-    """So many at most, such as 20/s or 600/min."""
+    """At most this many, such as 20/s or 600/min."""
 
     wait: bool = False
-    """Also wait until it is known what came of each letter."""
+    """Also wait for the outcome of each letter."""
 
     dry_run: bool = False
-    """Only say what would happen."""
+    """Only show what would happen."""
 
     yes: bool = False
     """Do not ask."""

@@ -35,13 +35,13 @@ async def shape(
     Parameters
     ----------
     filter
-        Only the letters that a filter means.
+        Only the letters that match a filter.
     queue
         Only this queue's letters.
     tenant
         Only this tenant's letters.
     limit
-        How many tenants at most; 20 unless told.
+        How many tenants at most; default 20.
     """
     async with session(flags) as current:
         read = await asked(current, filter, queue, tenant)

@@ -32,7 +32,7 @@ async def sql(
     saved
         One that is kept: by-code, by-company, by-reason, by-hour, failed-again or oldest.
     reveal
-        Have originalData without masks; the audit keeps who did.
+        Have originalData without masks; the audit records who did.
     """
     statement = _statement(text, saved)
     async with session(flags) as current:

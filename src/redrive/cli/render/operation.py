@@ -189,7 +189,7 @@ def operation_page(seen: Snapshot) -> RenderableType:
     grid.add_row("progress", Text(f"{seen.handled:,} of {operation.frozen.total:,}  {pace_text(seen)}"))
     grid.add_row("so far", name(outcome_text(seen)))
     if seen.outstanding:
-        grid.add_row("", Text(f"{seen.outstanding:,} still out: what comes of them is not known yet"))
+        grid.add_row("", Text(f"{seen.outstanding:,} still out: their outcome is not known yet"))
     return Group(grid)
 
 
