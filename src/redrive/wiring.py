@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from redrive.config import Settings, mask_url
+from redrive.config import Settings, mask_url, store_file
 from redrive.core.errors import ConfigurationError, StoreError
 from redrive.core.ports import Store
 from redrive.core.retry import RetryPolicy
@@ -41,18 +41,17 @@ def make_store(url: str, finished: FinishedSettings, redis: RedisSettings | None
 def _sqlite(url: str, finished: FinishedSettings) -> Store:
     from redrive.stores.sqlite import SqliteStore
 
-    prefix = "sqlite:///"
-    path = url.removeprefix(prefix)
-    if Path(path).name == ":memory:":
+    file = store_file(url)
+    if file is not None and file.name == ":memory:":
         raise ConfigurationError(
             "store: sqlite:///:memory: would lose what it accepted with its process: name a file, "
             "such as sqlite:///redrive.db; a test gets one of its own from redrive.testing"
         )
-    if not url.startswith(prefix) or not path:
+    if file is None:
         raise ConfigurationError(
             "store: write a SQLite store as sqlite:///file.db, or sqlite:////folder/file.db when absolute"
         )
-    return SqliteStore(path, finished=finished)
+    return SqliteStore(file, finished=finished)
 
 
 def _redis(url: str, finished: FinishedSettings, settings: RedisSettings) -> Store:

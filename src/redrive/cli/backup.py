@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from rich.text import Text
 
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags, session
-
-
-@runtime_checkable
-class _Copies(Protocol):
-    """A store that can copy itself into a file; no port, because a server has its own tools."""
-
-    async def backup(self, target: Path, progress: Callable[[int, int], None] | None) -> None: ...
+from redrive.core.ports import Backup
 
 
 async def backup(file: Path, /, *, flags: Flags = NO_FLAGS) -> None:
@@ -28,7 +20,7 @@ async def backup(file: Path, /, *, flags: Flags = NO_FLAGS) -> None:
         The new file; one that exists is refused.
     """
     async with session(flags) as current:
-        if not isinstance(current.store, _Copies):
+        if not isinstance(current.store, Backup):
             raise CommandError(
                 "this store is a server and has its own backup: use its tools; redrive backup copies SQLite",
                 Exit.USAGE,

@@ -20,7 +20,7 @@ from cyclopts import Parameter
 
 from redrive.cli.output import Output
 from redrive.cli.problems import CommandError, Exit
-from redrive.config import Settings, load
+from redrive.config import Settings, load, store_file
 from redrive.core.letters import Account
 from redrive.core.ports import Store
 from redrive.office.access import Access
@@ -36,8 +36,6 @@ from redrive.office.queues import Queues
 from redrive.office.sql import Sql
 from redrive.office.tenants import Tenants
 from redrive.wiring import make_index, make_office, make_store
-
-_SQLITE = "sqlite:///"
 
 
 @Parameter(name="*")
@@ -170,11 +168,11 @@ async def open_store(settings: Settings, *, create: bool = False) -> AsyncIterat
 
 
 def refuse_missing(url: str) -> None:
-    """UNREACHABLE when the URL names a SQLite file that does not exist."""
-    file = Path(url.removeprefix(_SQLITE)).absolute()
-    if url.startswith(_SQLITE) and not file.exists():
+    """UNREACHABLE when the URL names a file that does not exist."""
+    file = store_file(url)
+    if file is not None and not file.exists():
         raise CommandError(
-            f"no store at {file} yet: start with `redrive up` or `redrive send`, "
+            f"no store at {file.absolute()} yet: start with `redrive up` or `redrive send`, "
             "or name another with --store or --data",
             Exit.UNREACHABLE,
         )

@@ -7,6 +7,15 @@ own section has no environment variables, because a queue's name may hold what a
 
 from redrive.config.keys import LogFormat, LogLevel, LogSettings, mask_url
 from redrive.config.settings import Settings
-from redrive.config.sources import load, tell_overruled
+from redrive.config.sources import load, store_file, tell_overruled
 
-__all__ = ["LogFormat", "LogLevel", "LogSettings", "Settings", "load", "mask_url", "tell_overruled"]
+__all__ = [
+    "LogFormat",
+    "LogLevel",
+    "LogSettings",
+    "Settings",
+    "load",
+    "mask_url",
+    "store_file",
+    "tell_overruled",
+]

@@ -41,7 +41,7 @@ CODE = "code"
 FILE = "redrive.toml"
 CONFIG_VARIABLE = "REDRIVE_CONFIG"
 ARCHIVE_FOLDER = "archive"
-_SQLITE = "sqlite:///"
+_FILE = "sqlite:///"
 _SERVICE = re.compile(
     r"REDRIVE_(?:[A-Z0-9]+_)*"
     r"(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)"
@@ -235,15 +235,13 @@ def _remembering(finished: FinishedSettings, worker: WorkerSettings) -> Finished
 
 def _office(store: str, caches: Path) -> OfficeSettings:
     """A SQLite file is its own index; what another store's index holds can be made again at any time."""
-    own = store.startswith(_SQLITE)
-    return OfficeSettings(index=None if own else str(caches / "redrive" / "index"))
+    return OfficeSettings(index=None if store_file(store) else str(caches / "redrive" / "index"))
 
 
 def _retention(store: str) -> RetentionSettings:
     """Dead letters leave for a folder beside a SQLite file; a shared store has none until one is named."""
-    file = store.removeprefix(_SQLITE)
-    beside = None if file == store or not file else str(Path(file).absolute().with_name(ARCHIVE_FOLDER))
-    return RetentionSettings(folder=beside)
+    file = store_file(store)
+    return RetentionSettings(folder=None if file is None else str(file.absolute().with_name(ARCHIVE_FOLDER)))
 
 
 def _below(settings: RetentionSettings, data: Path) -> RetentionSettings:
@@ -255,7 +253,11 @@ def _below(settings: RetentionSettings, data: Path) -> RetentionSettings:
 
 def _place(store: str, data: Path) -> str:
     """A relative SQLite file lies in the data folder; `sqlite:////` begins an absolute path."""
-    file = store.removeprefix(_SQLITE)
-    if file == store or not file or file.startswith("/"):
-        return store
-    return f"{_SQLITE}{data / file}"
+    file = store_file(store)
+    return store if file is None else f"{_FILE}{data / file}"
+
+
+def store_file(store: str) -> Path | None:
+    """The file that a store's URL names; None for a server. Nothing else here knows kinds of store."""
+    file = store.removeprefix(_FILE)
+    return None if file == store or not file else Path(file)

@@ -14,11 +14,12 @@ The conformance suite in tests/conformance is the other half of this contract.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from redrive.core.condition import Capacity, Description, Finding
 from redrive.core.lanes import QUANTUM, Lane, LaneChange, LaneState
@@ -350,6 +351,15 @@ class OwnIndex:
     """The store is itself the index: a SQLite file with the index's tables, read there and never written."""
 
     path: str
+
+
+@runtime_checkable
+class Backup(Protocol):
+    """A store that can copy itself into a file while it is in use; a server has its own tools for that."""
+
+    async def backup(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
+        """Copy it into a new file; `progress` hears of parts done and parts in all."""
+        ...
 
 
 class Store(Outbox, Source, Upkeep, Ledger, Moves, Lanes, Records, Journal, Protocol):

@@ -44,7 +44,7 @@ QUEUE = "email:send"
 _SLOWER = 4
 _PARENTS = 16
 _FAN_OUT = 500
-_STAGES = {phase: Stage(phase.value) for phase in Phase if phase.value in set(Stage)}
+_STAGES = {phase: Stage(phase.value) if phase.value in set(Stage) else None for phase in Phase}
 
 Append = Callable[[Sequence[Entry]], Awaitable[list[Receipt]]]
 
@@ -123,7 +123,7 @@ class Gateway:
             return Later(self._outage.failed(delivery.message.id, str(error)), str(error))
         if error.after_dot:
             return Uncertain(str(error), code=type(error).__name__, scope="message")
-        stage = _STAGES.get(error.phase)
+        stage = _STAGES[error.phase]
         if error.code is None:
             reply = Reply(str(error), stage=stage)
         else:
@@ -183,4 +183,4 @@ def _content_of_parent(body: bytes) -> bytes:
 
 def _reply(refused: RecipientReply) -> Reply:
     said = refused.reply
-    return Reply.received(said.code, said.enhanced, said.text, stage=_STAGES.get(refused.phase))
+    return Reply.received(said.code, said.enhanced, said.text, stage=_STAGES[refused.phase])

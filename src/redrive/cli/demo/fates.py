@@ -23,6 +23,8 @@ from redrive.mail.desk import RecipientState
 _POLL_S = 0.4
 _REMEMBERED = 100
 _COUNTED = {
+    RecipientState.QUEUED: "waiting",
+    RecipientState.SENDING: "waiting",
     RecipientState.SENT: "delivered",
     RecipientState.RETRYING: "retrying",
     RecipientState.FAILED: "dead",
@@ -62,7 +64,7 @@ class Fates:
         """The figures as last heard."""
         figures: dict[str, Figures] = defaultdict(Figures)
         for one in self._recipients.values():
-            counted = _COUNTED.get(one.state, "waiting")
+            counted = _COUNTED[one.state]
             setattr(figures[one.tenant], counted, getattr(figures[one.tenant], counted) + 1)
         return figures
 

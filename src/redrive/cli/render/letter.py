@@ -24,7 +24,13 @@ from redrive.core.lifecycle import State
 from redrive.core.redaction import printable, redact
 
 _NAME_WIDTH = 14
-_STYLES = {State.DONE: "green", State.DEAD: "red", State.REMOVED: "yellow"}
+_STYLES = {
+    State.WAITING: "",
+    State.CLAIMED: "",
+    State.DONE: "green",
+    State.DEAD: "red",
+    State.REMOVED: "yellow",
+}
 
 
 def letter_lines(output: Output, letters: Sequence[DeadLetter], now: int) -> RenderableType:
@@ -98,7 +104,7 @@ def _head(account: Account, why: str, now: int) -> Table:
     grid.add_row("id", name(message.id))
     grid.add_row("queue", name(message.queue))
     grid.add_row("tenant", name(message.tenant))
-    grid.add_row("state", Text(account.state.value, _STYLES.get(account.state, "")))
+    grid.add_row("state", Text(account.state.value, _STYLES[account.state]))
     grid.add_row("why", name(why) if account.removal else words(why))
     grid.add_row("attempts", _attempts(account))
     if account.state is State.WAITING:
@@ -149,7 +155,7 @@ def _history(account: Account) -> Iterator[_Step]:
     elif account.finished_at is not None:
         attempts = f"by attempt {account.progress.attempts}"
         detail = Text(f"dead letter: {account.reason}" if account.reason else attempts)
-        yield _Step(account.finished_at, account.state.value, detail, _STYLES.get(account.state, ""))
+        yield _Step(account.finished_at, account.state.value, detail, _STYLES[account.state])
 
 
 def _tracebacks(failures: tuple[Failure, ...]) -> Iterator[RenderableType]:

@@ -21,12 +21,21 @@ from redrive.mail.judging.replies import Judgement
 from redrive.office.wire import instant
 
 _STYLES = {
+    RecipientState.QUEUED: "",
+    RecipientState.SENDING: "",
     RecipientState.SENT: "green",
     RecipientState.RETRYING: "yellow",
     RecipientState.FAILED: "red",
     RecipientState.UNCERTAIN: "red",
+    RecipientState.REMOVED: "yellow",
 }
-_KIND_STYLES = {Kind.TEMPORARY: "yellow", Kind.PERMANENT: "red", Kind.UNCERTAIN: "cyan"}
+_KIND_STYLES = {
+    Kind.TEMPORARY: "yellow",
+    Kind.PERMANENT: "red",
+    Kind.UNCERTAIN: "cyan",
+    Kind.EXPIRED: "red",
+    Kind.LOST: "yellow",
+}
 
 
 def mail_document(status: MailStatus) -> dict[str, Any]:
@@ -83,7 +92,7 @@ def _attempts(account: Account) -> list[dict[str, Any]]:
 def _recipient_lines(recipient: Recipient, now: int) -> RenderableType:
     """A line for the recipient, and one for each failed attempt below it."""
     account = recipient.account
-    state = (f"{recipient.state.value:<10}", _STYLES.get(recipient.state, ""))
+    state = (f"{recipient.state.value:<10}", _STYLES[recipient.state])
     lines = [Text.assemble(state, name(recipient.address), (_when(account, now), "dim"))]
     for failure in account.failures if account is not None else ():
         line = Text(f"{'':10}attempt {failure.attempt} {failure.kind}: ", no_wrap=True, overflow="ellipsis")

@@ -27,6 +27,9 @@ _PAST = {
 }
 _GROUPS_SHOWN = 20
 _STYLES = {
+    OperationState.FREEZING: "cyan",
+    OperationState.CANARY: "cyan",
+    OperationState.MOVING: "cyan",
     OperationState.FINISHED: "green",
     OperationState.HALTED: "bold red",
     OperationState.FAILED: "bold red",
@@ -155,7 +158,7 @@ def operation_table(output: Output, found: list[Snapshot], now: int) -> Renderab
         table.add_row(
             operation.id,
             operation.order.kind.value,
-            Text(operation.state.value, _STYLES.get(operation.state, "cyan")),
+            Text(operation.state.value, _STYLES[operation.state]),
             f"{seen.handled:,}/{operation.frozen.total:,}",
             f"{seen.failed:,}" if seen.failed else "",
             age(operation.created_at, now),
@@ -185,7 +188,7 @@ def operation_page(seen: Snapshot) -> RenderableType:
     if order.file is not None:
         grid.add_row("file", name(order.file))
     grid.add_row("how", name(_how(operation)))
-    grid.add_row("state", Text(operation.state.value, _STYLES.get(operation.state, "cyan")))
+    grid.add_row("state", Text(operation.state.value, _STYLES[operation.state]))
     grid.add_row("progress", Text(f"{seen.handled:,} of {operation.frozen.total:,}  {pace_text(seen)}"))
     grid.add_row("so far", name(outcome_text(seen)))
     if seen.outstanding:

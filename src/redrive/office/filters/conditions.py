@@ -40,6 +40,7 @@ _OPTIONAL = frozenset((NameField.CODE, NameField.KIND))
 _PLACE = re.compile(r"\d{1,9}", re.ASCII)
 _HIGHEST = "\U0010ffff"
 _AGE_SIGNS = {
+    Comparison.EQUAL: "=",
     Comparison.MORE: "<",
     Comparison.AT_LEAST: "<=",
     Comparison.LESS: ">",
