@@ -18,7 +18,7 @@ from redrive.engine.ids import new_id
 from redrive.mail.desk import MailRequest, RecipientState
 from redrive.mail.gateway import QUEUE
 from redrive.mail.writing.mail import InvalidMail, Mail
-from redrive.mailbox import Credentials, Mailbox, MailboxSettings
+from redrive.mailbox import Mailbox, MailboxSettings, MailboxUser
 from redrive.testing import Clock, dead_letters, run_until_idle
 from tests.conformance.makers import keys
 
@@ -111,7 +111,7 @@ async def test_a_drop_before_the_dot_is_a_temporary_failure(gateway: Redrive, pl
 
 
 async def test_a_wrong_password_holds_the_lane_and_buries_nothing(tmp_path: Path) -> None:
-    settings = MailboxSettings(require_auth=Credentials("gateway", "new"))
+    settings = MailboxSettings(require_auth=MailboxUser("gateway", "new"))
     async with Mailbox(settings=settings) as inbox:
         relay = inbox.url.replace("smtp://", "smtp://gateway:old@")
         async with make_gateway(tmp_path, relay) as app:

@@ -12,11 +12,11 @@ from redrive.mail.smtp.dialogue import (
     Answered,
     Broken,
     Dialogue,
+    DialogueState,
     Event,
     Finished,
     GoAhead,
     Meaning,
-    State,
 )
 from redrive.mail.smtp.envelope import Envelope
 from redrive.mail.smtp.errors import Phase, ProtocolError, Unsupported
@@ -254,7 +254,7 @@ def test_every_command_that_may_be_sent_may_be_answered() -> None:
     answered = {phase for phase, _ in ANSWERS}
     assert {phase for _, phase in SENDS} | {Phase.GREETING} == answered
     reachable = set(SENDS.values()) | {after for _, after in ANSWERS.values() if after}
-    assert reachable | {State.CONNECTED, State.BROKEN} == set(State)
+    assert reachable | {DialogueState.CONNECTED, DialogueState.BROKEN} == set(DialogueState)
 
 
 ANSWER = st.sampled_from(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from redrive.mailbox.actions import Answer, Largest, Limit, Wait
+from redrive.mailbox.actions import Delay, Largest, Limit, Refuse
 from redrive.mailbox.behaviours import ROWS, Row, behaviour, markdown_table
 
 PAGE = Path(__file__).parents[2] / "docs" / "mailbox.md"
@@ -57,13 +57,13 @@ def test_what_no_row_matches_is_accepted(local: str) -> None:
 )
 def test_a_reply_says_the_code_that_was_asked_for(local: str, text: str) -> None:
     found = action(f"{local}@example.org")
-    assert isinstance(found, Answer)
+    assert isinstance(found, Refuse)
     assert found.reply.text == text
 
 
 def test_delays_sizes_and_rates_have_units() -> None:
-    assert action("slow-200ms@x") == Wait(0.2)
-    assert action("slow-2min@x") == Wait(120.0)
+    assert action("slow-200ms@x") == Delay(0.2)
+    assert action("slow-2min@x") == Delay(120.0)
     assert action("toobig-10@x") == Largest(10)
     assert action("toobig-2m@x") == Largest(2 * 1024 * 1024)
     assert action("rate-5-per-min@x") == Limit(5, 60.0, closing=False)
@@ -73,7 +73,7 @@ def test_delays_sizes_and_rates_have_units() -> None:
 
 def test_a_reply_of_several_lines_repeats_its_code() -> None:
     found = action("multiline-550-5.1.1@x")
-    assert isinstance(found, Answer)
+    assert isinstance(found, Refuse)
     assert re.fullmatch(rb"(550-5\.1\.1 [^\r\n]+\r\n){2}550 5\.1\.1 [^\r\n]+\r\n", found.reply.encoded)
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from redrive.mailbox import Mailbox
-from redrive.mailbox.actions import Stage
+from redrive.mailbox.actions import Point
 from tests.mailbox.clients import CONTENT, ManualTiming, content, raw_client
 
 
@@ -34,7 +34,7 @@ async def test_ok_and_what_is_unknown_is_accepted_and_kept(mailbox: Mailbox, loc
         CONTENT,
     )
     attempt = mailbox.attempts[0]
-    assert (attempt.stage, attempt.code, attempt.message_id) == (Stage.FINAL, 250, "<1@example.org>")
+    assert (attempt.stage, attempt.code, attempt.message_id) == (Point.FINAL, 250, "<1@example.org>")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ async def test_a_recipient_is_refused_and_the_session_goes_on(
     first, second = mailbox.attempts
     assert (first.recipient, first.stage, first.code) == (
         f"{local}@example.org",
-        Stage.RECIPIENT,
+        Point.RECIPIENT,
         int(reply[:3]),
     )
     assert (second.recipient, second.code) == ("ok@example.org", 250)
@@ -79,7 +79,7 @@ async def test_a_garbled_line_comes_in_the_place_of_a_reply(mailbox: Mailbox) ->
 async def test_content_is_refused_after_the_dot_and_not_kept(mailbox: Mailbox) -> None:
     async with raw_client(mailbox) as client:
         assert await client.deliver("data-554-5.7.1@x") == "554 5.7.1 simulated reply"
-    assert (mailbox.total, mailbox.attempts[0].code, mailbox.attempts[0].stage) == (0, 554, Stage.FINAL)
+    assert (mailbox.total, mailbox.attempts[0].code, mailbox.attempts[0].stage) == (0, 554, Point.FINAL)
 
 
 async def test_a_sender_is_refused_at_mail(mailbox: Mailbox) -> None:
@@ -90,7 +90,7 @@ async def test_a_sender_is_refused_at_mail(mailbox: Mailbox) -> None:
     assert (attempt.sender, attempt.recipient, attempt.stage) == (
         "mail-550-5.1.8@example.org",
         "",
-        Stage.MAIL,
+        Point.MAIL,
     )
 
 
@@ -142,7 +142,7 @@ async def test_the_connection_is_dropped_in_mid_content(mailbox: Mailbox) -> Non
         assert (await client.envelope("drop-mid-data@x"))[2].startswith("354")
         client.write(b"Subject: half")
         assert await client.reply() == ""
-    assert (mailbox.total, mailbox.attempts[0].stage) == (0, Stage.CONTENT)
+    assert (mailbox.total, mailbox.attempts[0].stage) == (0, Point.CONTENT)
 
 
 async def test_a_drop_after_the_dot_keeps_the_mail_and_the_next_try_is_a_duplicate(mailbox: Mailbox) -> None:
@@ -275,4 +275,4 @@ async def test_a_client_that_goes_away_leaves_the_answer_to_its_rcpt(mailbox: Ma
         await client.envelope("ok@x")
         client.write(b"Subject: half")
     await mailbox.wait_for_attempts(1)
-    assert (mailbox.total, mailbox.attempts[0].stage, mailbox.attempts[0].code) == (0, Stage.RECIPIENT, 250)
+    assert (mailbox.total, mailbox.attempts[0].stage, mailbox.attempts[0].code) == (0, Point.RECIPIENT, 250)

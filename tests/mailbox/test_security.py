@@ -12,11 +12,11 @@ import pytest
 import trustme
 
 from redrive.core.errors import ConfigurationError
-from redrive.mailbox import Credentials, Mailbox, MailboxSettings, server_tls
+from redrive.mailbox import Mailbox, MailboxSettings, MailboxUser, server_tls
 from tests.mailbox.clients import message, raw_client, with_smtplib
 
 USER, PASSWORD = "user", "pass:word"
-REQUIRED = MailboxSettings(require_auth=Credentials(USER, PASSWORD))
+REQUIRED = MailboxSettings(require_auth=MailboxUser(USER, PASSWORD))
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ async def test_a_broken_login_is_refused_and_the_session_goes_on(lines: list[str
 async def test_a_mail_comes_over_starttls_and_passwords_only_after_it(
     tls: ssl.SSLContext, trusting: ssl.SSLContext
 ) -> None:
-    wanted = MailboxSettings(tls=tls, require_auth=Credentials(USER, PASSWORD))
+    wanted = MailboxSettings(tls=tls, require_auth=MailboxUser(USER, PASSWORD))
     async with Mailbox(settings=wanted) as mailbox:
         assert mailbox.url == f"smtp+starttls://127.0.0.1:{mailbox.port}"
 
@@ -155,12 +155,12 @@ async def test_a_handshake_that_fails_or_never_comes_leaves_nothing_behind(
 @pytest.mark.parametrize("text", ["", "user", "user:", ":password"])
 def test_credentials_that_cannot_be_read_are_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="write user:password"):
-        Credentials.parse(text)
+        MailboxUser.parse(text)
 
 
 def test_a_password_may_hold_colons_and_is_never_shown() -> None:
-    credentials = Credentials.parse(f"{USER}:{PASSWORD}")
-    assert credentials == Credentials(USER, PASSWORD)
+    credentials = MailboxUser.parse(f"{USER}:{PASSWORD}")
+    assert credentials == MailboxUser(USER, PASSWORD)
     assert PASSWORD not in repr(MailboxSettings(require_auth=credentials))
 
 

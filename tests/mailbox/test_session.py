@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redrive.mailbox.inbox import Inbox
-from redrive.mailbox.memory import Memory
+from redrive.mailbox.memory import MailTries
 from redrive.mailbox.outlet import Next
-from redrive.mailbox.session import Session
+from redrive.mailbox.session import ServerSession
 from redrive.mailbox.settings import MailboxSettings
-from redrive.mailbox.transaction import Desk
+from redrive.mailbox.transaction import SharedState
 
 ENVELOPE = b"MAIL FROM:<a@x>\r\nRCPT TO:<ok@x>\r\nDATA\r\n"
 TO_CONTENT = (b"EHLO t\r\n", ENVELOPE)
@@ -23,7 +23,7 @@ class Talk:
     def __init__(self, settings: MailboxSettings | None = None, *, greet: bool = True) -> None:
         settings = settings or MailboxSettings()
         self.inbox = Inbox(settings)
-        self.session = Session(settings, Desk(self.inbox, Memory(), lambda: 0.0))
+        self.session = ServerSession(settings, SharedState(self.inbox, MailTries(), lambda: 0.0))
         self.session.take_output()
         if greet:
             self.say(b"EHLO t\r\n")

@@ -25,7 +25,7 @@ from redrive.cli.problems import CommandError, Exit
 from redrive.cli.serve import FirstKeys, first_keys
 from redrive.cli.session import NO_FLAGS, Flags
 from redrive.cli.times import duration
-from redrive.cli.worker import Counts
+from redrive.cli.worker import AttemptCounts
 from redrive.core.message import Message
 from redrive.core.redaction import redact
 
@@ -63,7 +63,7 @@ async def up(
             "demonstration mails go to the simulator alone, and `mail` names a relay: leave one of them out",
             Exit.USAGE,
         )
-    output, counts, figures = Output(flags.json), Counts(), WorkerFigures()
+    output, counts, figures = Output(flags.json), AttemptCounts(), WorkerFigures()
     tell = _Patient(teller(output))
     story = Story(_label(masked=names_relay(settings)), tell)
     mute_logs()
@@ -137,7 +137,7 @@ def _label(*, masked: bool) -> Callable[[Message], str]:
 
 
 def _document(
-    gateway: RunningGateway, keys: FirstKeys, counts: Counts, figures: WorkerFigures
+    gateway: RunningGateway, keys: FirstKeys, counts: AttemptCounts, figures: WorkerFigures
 ) -> dict[str, Any]:
     return {
         "url": gateway.url,
@@ -152,7 +152,7 @@ def _document(
     }
 
 
-def _summary(counts: Counts, figures: WorkerFigures, ran_ms: int) -> Text:
+def _summary(counts: AttemptCounts, figures: WorkerFigures, ran_ms: int) -> Text:
     ended = total(figures.by_tenant.values())
     why = ", ".join(f"{count} {reason}" for reason, count in counts.reasons.most_common())
     line = f"In {duration(ran_ms)}: {ended.text()}" + (f" ({why})" if why else "")

@@ -72,7 +72,7 @@ async def worker(
     served = make_app(app, mail=mail, flags=flags, more=more)
     if not served.served(queue):
         raise CommandError(f"{app} has no handler: register one with @app.handler(queue)", Exit.USAGE)
-    output, counts = Output(flags.json), Counts()
+    output, counts = Output(flags.json), AttemptCounts()
     configure_logs(served.settings.logs.level, "json" if flags.json else served.settings.logs.format)
     served.telemetry.add(counts.see)
     async with served.opened(fail_fast=fail_fast):
@@ -85,7 +85,7 @@ async def worker(
 
 
 @dataclass(slots=True)
-class Counts:
+class AttemptCounts:
     """How many attempts ended how, and why messages died."""
 
     ended: Counter[str] = field(default_factory=Counter)

@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from redrive.mailbox.received import Attempt, Received
 from redrive.mailbox.server import Mailbox, serve
-from redrive.mailbox.settings import Credentials, MailboxSettings, server_tls
+from redrive.mailbox.settings import MailboxSettings, MailboxUser, server_tls
 
-__all__ = ["Attempt", "Credentials", "Mailbox", "MailboxSettings", "Received", "serve", "server_tls"]
+__all__ = ["Attempt", "Mailbox", "MailboxSettings", "MailboxUser", "Received", "serve", "server_tls"]

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from redrive.mailbox.replies import Reply
+from redrive.mailbox.replies import SimulatedReply
 
 
-class Stage(StrEnum):
+class Point(StrEnum):
     """Where in a transaction something happens; each is answered once. FINAL is after the final dot."""
 
     MAIL = "MAIL"
@@ -23,10 +23,10 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Refuse:
     """Refuse with a reply."""
 
-    reply: Reply
+    reply: SimulatedReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Hang:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class Delay:
     """Go on as usual, after a delay."""
 
     delay_s: float
@@ -94,7 +94,7 @@ class Largest:
     size_bytes: int
 
 
-Plain = Answer | Raw | Drop | Hang | Wait
+Plain = Refuse | Raw | Drop | Hang | Delay
 Action = Plain | FailFirst | DropOnce | Greylist | Limit | Largest
 
 
@@ -102,5 +102,5 @@ Action = Plain | FailFirst | DropOnce | Greylist | Limit | Largest
 class Behaviour:
     """One action at one stage."""
 
-    stage: Stage
+    stage: Point
     action: Action

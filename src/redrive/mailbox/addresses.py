@@ -8,7 +8,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from redrive.mailbox.replies import BAD_ARGUMENT, NEEDS_SMTPUTF8, SIZE_EXCEEDED, UNKNOWN_PARAMETER, Reply
+from redrive.mailbox.replies import (
+    BAD_ARGUMENT,
+    NEEDS_SMTPUTF8,
+    SIZE_EXCEEDED,
+    UNKNOWN_PARAMETER,
+    SimulatedReply,
+)
 
 _ATOM = r"[^\"<>@\x00-\x20\x7f]+"
 _QUOTED = r"\"(?:[^\"\\\x00-\x1f\x7f]|\\[ -~])*\""
@@ -20,14 +26,14 @@ _BODIES = frozenset({"7BIT", "8BITMIME"})
 
 
 @dataclass(frozen=True, slots=True)
-class Sender:
+class MailFrom:
     """Who sends, empty for a bounce, and whether addresses beyond ASCII were agreed on."""
 
     address: str
     smtputf8: bool = False
 
 
-def parse_sender(argument: str, size_bytes: int) -> Sender | Reply:
+def parse_sender(argument: str, size_bytes: int) -> MailFrom | SimulatedReply:
     """What follows MAIL; a declared size above `size_bytes` is refused."""
     match = _SENDER.fullmatch(argument)
     if match is None:
@@ -43,10 +49,10 @@ def parse_sender(argument: str, size_bytes: int) -> Sender | Reply:
                 return refused
     if not smtputf8 and not match[1].isascii():
         return NEEDS_SMTPUTF8
-    return Sender(match[1], smtputf8)
+    return MailFrom(match[1], smtputf8)
 
 
-def parse_recipient(argument: str, *, smtputf8: bool) -> str | Reply:
+def parse_recipient(argument: str, *, smtputf8: bool) -> str | SimulatedReply:
     """What follows RCPT."""
     match = _RECIPIENT.fullmatch(argument)
     if match is None or not match[1]:
@@ -58,7 +64,7 @@ def parse_recipient(argument: str, *, smtputf8: bool) -> str | Reply:
     return match[1]
 
 
-def _problem(name: str, value: str, size_bytes: int) -> Reply | None:
+def _problem(name: str, value: str, size_bytes: int) -> SimulatedReply | None:
     """What is wrong with a parameter of MAIL. `AUTH=` is taken and not used, as RFC 4954 allows."""
     if name == "SIZE":
         if not (value.isascii() and value.isdigit() and len(value) <= 20):

@@ -13,7 +13,7 @@ from redrive.mailbox.replies import (
     AUTHENTICATED,
     BAD_BASE64,
     UNKNOWN_MECHANISM,
-    Reply,
+    SimulatedReply,
     reply,
 )
 from redrive.mailbox.settings import MailboxSettings
@@ -22,7 +22,7 @@ MECHANISMS = ("PLAIN", "LOGIN", "CRAM-MD5")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class LoginClaim:
     """What a client said of itself: a password, or a digest of one over our challenge."""
 
     user: bytes
@@ -50,7 +50,7 @@ class Exchange:
         self._answers: list[bytes] = []
         self._challenge = b"<" + os.urandom(12).hex().encode("ascii") + b"@mailbox>"
 
-    def begin(self, initial: str) -> Reply:
+    def begin(self, initial: str) -> SimulatedReply:
         """The answer to the AUTH command itself; 334 asks for more."""
         if self._mechanism not in MECHANISMS:
             return UNKNOWN_MECHANISM
@@ -58,7 +58,7 @@ class Exchange:
             return BAD_BASE64
         return self.step("" if initial == "=" else initial) if initial else self._ask()
 
-    def step(self, line: str) -> Reply:
+    def step(self, line: str) -> SimulatedReply:
         """The answer to a line of the client's."""
         if line == "*":
             return AUTH_CANCELLED
@@ -73,7 +73,7 @@ class Exchange:
             return BAD_BASE64
         return AUTHENTICATED if self._lets_in(claim) else AUTH_REFUSED
 
-    def _ask(self) -> Reply:
+    def _ask(self) -> SimulatedReply:
         questions = {
             "PLAIN": b"",
             "LOGIN": b"Password:" if self._answers else b"Username:",
@@ -81,16 +81,16 @@ class Exchange:
         }
         return reply(334, b64encode(questions[self._mechanism]).decode("ascii"))
 
-    def _claim(self) -> Claim | None:
+    def _claim(self) -> LoginClaim | None:
         if self._mechanism == "LOGIN":
-            return Claim(self._answers[0], self._answers[1])
+            return LoginClaim(self._answers[0], self._answers[1])
         if self._mechanism == "PLAIN":
             parts = self._answers[0].split(b"\x00")
-            return Claim(parts[1], parts[2]) if len(parts) == 3 else None
+            return LoginClaim(parts[1], parts[2]) if len(parts) == 3 else None
         user, blank, digest = self._answers[0].rpartition(b" ")
-        return Claim(user, digest=digest, challenge=self._challenge) if blank else None
+        return LoginClaim(user, digest=digest, challenge=self._challenge) if blank else None
 
-    def _lets_in(self, claim: Claim) -> bool:
+    def _lets_in(self, claim: LoginClaim) -> bool:
         wanted = self._settings.require_auth
         if self._settings.reject_auth:
             return False

@@ -14,8 +14,8 @@ from functools import lru_cache
 
 from redrive.mailbox.actions import (
     Action,
-    Answer,
     Behaviour,
+    Delay,
     Drop,
     DropOnce,
     FailFirst,
@@ -23,9 +23,9 @@ from redrive.mailbox.actions import (
     Hang,
     Largest,
     Limit,
+    Point,
     Raw,
-    Stage,
-    Wait,
+    Refuse,
 )
 from redrive.mailbox.replies import reply
 
@@ -44,20 +44,20 @@ class Row:
     form: str
     example: str
     pattern: str
-    stage: Stage
+    stage: Point
     make: Callable[[Words], Action | None]
     meaning: str
 
 
 def _reply(words: Words) -> Action:
     enhanced = f"{words['enhanced']} " if words["enhanced"] else ""
-    return Answer(reply(int(words["code"]), f"{enhanced}simulated reply"))
+    return Refuse(reply(int(words["code"]), f"{enhanced}simulated reply"))
 
 
 def _long_reply(words: Words) -> Action:
     enhanced = f"{words['enhanced']} " if words["enhanced"] else ""
     lines = ("simulated reply", "of several lines", "and this is the last")
-    return Answer(reply(int(words["code"]), *(enhanced + line for line in lines)))
+    return Refuse(reply(int(words["code"]), *(enhanced + line for line in lines)))
 
 
 def _delay_s(words: Words) -> float:
@@ -72,11 +72,11 @@ def _always(action: Action | None) -> Callable[[Words], Action | None]:
     return lambda words: action
 
 
-_FULL = Answer(reply(452, "4.2.2 mailbox full"))
-_BEYOND_ASCII = Answer(reply(550, "5.1.1 Empfänger unbekannt: 宛先不明 ✉"))
+_FULL = Refuse(reply(452, "4.2.2 mailbox full"))
+_BEYOND_ASCII = Refuse(reply(550, "5.1.1 Empfänger unbekannt: 宛先不明 ✉"))
 _GARBAGE = Raw(b"\xff\xfe?? not a reply ??\r\n")
-_AT = Stage.RECIPIENT
-_DOT = Stage.FINAL
+_AT = Point.RECIPIENT
+_DOT = Point.FINAL
 
 ROWS: tuple[Row, ...] = (
     Row("ok", "ok", r"ok", _DOT, _always(None), "accepted and kept; so is every local part not listed here"),
@@ -86,7 +86,7 @@ ROWS: tuple[Row, ...] = (
         "the same in a reply of three lines"),
     Row("data-CODE", "data-554-5.7.1", rf"data-{_CODE}", _DOT, _reply,
         "content taken, then refused with that code"),
-    Row("mail-CODE", "mail-550-5.1.8", rf"mail-{_CODE}", Stage.MAIL, _reply,
+    Row("mail-CODE", "mail-550-5.1.8", rf"mail-{_CODE}", Point.MAIL, _reply,
         "as the **sender**: refused with that code"),
     Row("full", "full", r"full", _AT, _always(_FULL), "452 4.2.2, mailbox full"),
     Row("utf8", "utf8", r"utf8", _AT, _always(_BEYOND_ASCII), "550 5.1.1 with text beyond ASCII"),
@@ -103,19 +103,19 @@ ROWS: tuple[Row, ...] = (
     Row("rate-N-per-s", "rate-5-per-s", r"rate-(?P<count>\d{1,4})-per-(?P<unit>s|min)(?P<closing>-421)?", _AT,
         _limit,
         "451 4.7.0 above N in any second (`per-min`: minute); ending in `-421`: 421 and closed"),
-    Row("slow-DELAY", "slow-3s", rf"slow-{_DELAY}", _AT, lambda words: Wait(_delay_s(words)),
+    Row("slow-DELAY", "slow-3s", rf"slow-{_DELAY}", _AT, lambda words: Delay(_delay_s(words)),
         "accepted after that delay in `ms`, `s` or `min`"),
     Row("slow-after-dot-DELAY", "slow-after-dot-3s", rf"slow-after-dot-{_DELAY}", _DOT,
-        lambda words: Wait(_delay_s(words)),
+        lambda words: Delay(_delay_s(words)),
         "kept at once, the 250 after that delay"),
     Row("hang", "hang", r"hang", _AT, _always(Hang()), "never answered; closed after 15 minutes"),
     Row("hang-after-dot", "hang-after-dot", r"hang-after-dot", _DOT, _always(Hang(kept=True)),
         "kept, but never answered: the client cannot know"),
     Row("drop-before-data", "drop-before-data", r"drop-before-data", _AT, _always(Drop()),
         "connection closed in place of an answer"),
-    Row("drop-at-data", "drop-at-data", r"drop-at-data", Stage.DATA, _always(Drop()),
+    Row("drop-at-data", "drop-at-data", r"drop-at-data", Point.DATA, _always(Drop()),
         "connection closed in place of the 354"),
-    Row("drop-mid-data", "drop-mid-data", r"drop-mid-data", Stage.CONTENT, _always(Drop()),
+    Row("drop-mid-data", "drop-mid-data", r"drop-mid-data", Point.CONTENT, _always(Drop()),
         "connection closed at the first bytes of the content; a client that had sent all of it cannot know"),
     Row("drop-after-dot", "drop-after-dot", r"drop-after-dot", _DOT, _always(DropOnce(kept=True)),
         "kept, but closed before the 250: the client cannot know. The next try of the same mail is "

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Protocol, cast
 
 from redrive.mailbox.outlet import Next
-from redrive.mailbox.session import Session
+from redrive.mailbox.session import ServerSession
 
 
 class Timer(Protocol):
@@ -36,7 +36,7 @@ class Timing(Protocol):
         ...
 
 
-class Connection(asyncio.BufferedProtocol):
+class ServerConnection(asyncio.BufferedProtocol):
     """A connection until it is closed; `gone` is called once, at its end.
 
     `buffer` is read into. All connections of one event loop may share it: what is in it is taken out
@@ -45,19 +45,19 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(
         self,
-        session: Session,
+        session: ServerSession,
         timing: Timing,
         idle_s: float,
         tls: ssl.SSLContext | None,
         buffer: memoryview,
-        gone: Callable[[Connection], None],
+        gone: Callable[[ServerConnection], None],
     ) -> None:
         self._session = session
         self._timing = timing
         self._idle_s = idle_s
         self._tls = tls
         self._buffer = buffer
-        self._gone: Callable[[Connection], None] | None = gone
+        self._gone: Callable[[ServerConnection], None] | None = gone
         self._transport: asyncio.Transport | None = None
         self._handshake: asyncio.Task[None] | None = None
         self._delay: Timer | None = None

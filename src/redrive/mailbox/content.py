@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from email.errors import HeaderParseError
 from email.header import decode_header, make_header
 
-from redrive.mailbox.replies import BARE_LINE_END_IN_CONTENT, CONTENT_LINE_TOO_LONG, Reply
+from redrive.mailbox.replies import BARE_LINE_END_IN_CONTENT, CONTENT_LINE_TOO_LONG, SimulatedReply
 
 TENANT_HEADER = "X-Redrive-Tenant"
 _LINE = 1_000  # with its CR LF, RFC 5321 4.5.3.1.6
@@ -34,7 +34,7 @@ def unstuffed(lines: bytes) -> bytes:
     return lines.replace(b"\r\n.", b"\r\n")[2:]
 
 
-def problem(content: bytes) -> Reply | None:
+def problem(content: bytes) -> SimulatedReply | None:
     """Why content is refused: line ends that a mail may be smuggled through, or a line too long."""
     ends = content.count(b"\r\n")
     if content.count(b"\n") != ends or content.count(b"\r") != ends:

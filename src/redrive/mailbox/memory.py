@@ -12,7 +12,7 @@ from typing import Generic, TypeVar, assert_never
 
 from redrive.mailbox.actions import (
     Action,
-    Answer,
+    Delay,
     Drop,
     DropOnce,
     FailFirst,
@@ -22,7 +22,7 @@ from redrive.mailbox.actions import (
     Limit,
     Plain,
     Raw,
-    Wait,
+    Refuse,
 )
 from redrive.mailbox.replies import SIZE_EXCEEDED, reply
 
@@ -60,7 +60,7 @@ class Bounded(Generic[K, V]):
         return len(self._items)
 
 
-class Memory:
+class MailTries:
     """Turns an action into what happens now. `mail` tells one mail's tries from another's."""
 
     def __init__(self) -> None:
@@ -78,12 +78,12 @@ class Memory:
         """The plain action, or None for the ordinary course."""
         address = address.lower()
         match action:
-            case Answer() | Raw() | Drop() | Hang() | Wait():
+            case Refuse() | Raw() | Drop() | Hang() | Delay():
                 return action
             case Largest(size_bytes=largest):
-                return Answer(SIZE_EXCEEDED) if size > largest else None
+                return Refuse(SIZE_EXCEEDED) if size > largest else None
             case FailFirst(times=times):
-                return Answer(_TRY_AGAIN) if self._count(address, mail) <= times else None
+                return Refuse(_TRY_AGAIN) if self._count(address, mail) <= times else None
             case DropOnce(kept=kept):
                 return Drop(kept) if self._count(address, mail) == 1 else None
             case Greylist(delay_s=delay_s):
@@ -102,7 +102,7 @@ class Memory:
         if first is None:
             self._first_try.put((address, mail), now)
             first = now
-        return None if now - first >= delay_s else Answer(_GREYLISTED)
+        return None if now - first >= delay_s else Refuse(_GREYLISTED)
 
     def _limit(self, limit: Limit, address: str, now: float) -> Plain | None:
         accepted = self._accepted.get(address)
@@ -110,6 +110,6 @@ class Memory:
             accepted = deque(maxlen=limit.count)
             self._accepted.put(address, accepted)
         if len(accepted) == limit.count and now - accepted[0] < limit.period_s:
-            return Answer(_TOO_FAST_CLOSING if limit.closing else _TOO_FAST)
+            return Refuse(_TOO_FAST_CLOSING if limit.closing else _TOO_FAST)
         accepted.append(now)
         return None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
-from redrive.mailbox.actions import Answer, Drop, Hang, Raw, Wait
-from redrive.mailbox.replies import Reply
-from redrive.mailbox.transaction import Step
+from redrive.mailbox.actions import Delay, Drop, Hang, Raw, Refuse
+from redrive.mailbox.replies import SimulatedReply
+from redrive.mailbox.transaction import Happening
 
 
 class Next(Enum):
@@ -24,27 +24,27 @@ class Outlet:
 
     def __init__(self) -> None:
         self._out: list[bytes] = []
-        self._postponed: Reply | None = None
+        self._postponed: SimulatedReply | None = None
         self.next = Next.READ
         self.wait_s = 0.0
 
-    def say(self, said: Reply) -> None:
+    def say(self, said: SimulatedReply) -> None:
         """A reply; a 421 is the last one."""
         self._out.append(said.encoded)
         if said.code == 421:
             self.next = Next.CLOSE
 
-    def close_with(self, said: Reply) -> None:
+    def close_with(self, said: SimulatedReply) -> None:
         """The last reply."""
         self.say(said)
         self.next = Next.CLOSE
 
-    def perform(self, step: Step) -> None:
+    def perform(self, step: Happening) -> None:
         """What an address asked for, or the ordinary reply."""
         match step.plain:
             case None:
                 self.say(step.ordinary)
-            case Answer(reply=said):
+            case Refuse(reply=said):
                 self.say(said)
             case Raw(line=line):
                 self._out.append(line)
@@ -52,7 +52,7 @@ class Outlet:
                 self.next = Next.CLOSE
             case Hang():
                 self.next = Next.HANG
-            case Wait(delay_s=delay_s):
+            case Delay(delay_s=delay_s):
                 self._postponed, self.wait_s, self.next = step.ordinary, delay_s, Next.WAIT
 
     def waited(self) -> None:

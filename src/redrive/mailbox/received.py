@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from redrive.mailbox.actions import Stage
+from redrive.mailbox.actions import Point
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Attempt:
     at: int
     sender: str
     recipient: str
-    stage: Stage
+    stage: Point
     code: int | None
     reply: str
     message_id: str | None = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class SimulatedReply:
     """One reply, of one line or several. A 421 ends the session."""
 
     code: int
@@ -27,9 +27,9 @@ class Reply:
         return f"{self.code} {' '.join(self.lines)}"
 
 
-def reply(code: int, *lines: str) -> Reply:
+def reply(code: int, *lines: str) -> SimulatedReply:
     """A reply of these lines."""
-    return Reply(code, lines)
+    return SimulatedReply(code, lines)
 
 
 BYE = reply(221, "2.0.0 goodbye")

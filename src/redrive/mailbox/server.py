@@ -13,13 +13,13 @@ from types import TracebackType
 from typing import Self
 
 from redrive.core.errors import RedriveError
-from redrive.mailbox.connection import Connection, Timing
+from redrive.mailbox.connection import ServerConnection, Timing
 from redrive.mailbox.inbox import Inbox
-from redrive.mailbox.memory import Memory
+from redrive.mailbox.memory import MailTries
 from redrive.mailbox.received import Attempt, Received
-from redrive.mailbox.session import Session
+from redrive.mailbox.session import ServerSession
 from redrive.mailbox.settings import MailboxSettings
-from redrive.mailbox.transaction import Desk
+from redrive.mailbox.transaction import SharedState
 
 _BACKLOG = 1_024
 _BUFFER = 65_536
@@ -42,10 +42,10 @@ class Mailbox:
         self._folder = folder
         self._settings = settings or MailboxSettings()
         self._timing = timing
-        self._memory = Memory()
+        self._memory = MailTries()
         self._buffer = memoryview(bytearray(_BUFFER))
         self._server: asyncio.Server | None = None
-        self._connections: set[Connection] = set()
+        self._connections: set[ServerConnection] = set()
         self._emptied = asyncio.Event()
         self._inbox = Inbox(self._settings)
 
@@ -123,7 +123,7 @@ class Mailbox:
         loop = asyncio.get_running_loop()
         timing = self._timing or loop
         self._inbox = Inbox(self._settings, self._folder)
-        desk = Desk(self._inbox, self._memory, timing.time)
+        desk = SharedState(self._inbox, self._memory, timing.time)
         try:
             self._server = await loop.create_server(
                 lambda: self._connection(desk, timing), self._host, self._port, backlog=_BACKLOG
@@ -154,15 +154,15 @@ class Mailbox:
         last = f"the last attempt got {self.attempts[-1].reply!r}" if self.attempts else "nobody tried"
         return f"{what} came to {self.url} within {timeout_s:g} s, {last}: see the mailbox's attempts"
 
-    def _connection(self, desk: Desk, timing: Timing) -> Connection:
+    def _connection(self, desk: SharedState, timing: Timing) -> ServerConnection:
         settings = self._settings
-        connection = Connection(
-            Session(settings, desk), timing, settings.idle_s, settings.tls, self._buffer, self._forget
+        connection = ServerConnection(
+            ServerSession(settings, desk), timing, settings.idle_s, settings.tls, self._buffer, self._forget
         )
         self._connections.add(connection)
         return connection
 
-    def _forget(self, connection: Connection) -> None:
+    def _forget(self, connection: ServerConnection) -> None:
         self._connections.discard(connection)
         self._emptied.set()
 

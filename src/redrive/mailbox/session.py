@@ -10,32 +10,32 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from redrive.mailbox import replies
-from redrive.mailbox.actions import Answer, Behaviour, Stage
+from redrive.mailbox.actions import Behaviour, Point, Refuse
 from redrive.mailbox.addresses import parse_recipient, parse_sender
 from redrive.mailbox.authentication import MECHANISMS, Exchange
 from redrive.mailbox.behaviours import behaviour
 from redrive.mailbox.intake import Intake, Odd
 from redrive.mailbox.outlet import Next, Outlet
-from redrive.mailbox.replies import Reply, reply
+from redrive.mailbox.replies import SimulatedReply, reply
 from redrive.mailbox.settings import MailboxSettings
-from redrive.mailbox.transaction import Desk, Step, Transaction, note_refused_sender
+from redrive.mailbox.transaction import Happening, ServerTransaction, SharedState, note_refused_sender
 
 NAME = "mailbox.localhost"
 _LAST_IN_GROUP = frozenset({"EHLO", "HELO", "DATA", "AUTH", "STARTTLS", "NOOP", "VRFY"})
 
 
-class Session:
+class ServerSession:
     """One connection's dialogue."""
 
-    def __init__(self, settings: MailboxSettings, desk: Desk) -> None:
+    def __init__(self, settings: MailboxSettings, desk: SharedState) -> None:
         self._settings = settings
         self._desk = desk
         self._intake = Intake(settings.size_bytes)
         self._outlet = Outlet()
         self._greeted = self._secured = self._authenticated = False
         self._exchange: Exchange | None = None
-        self._transaction: Transaction | None = None
-        self._filling: Transaction | None = None
+        self._transaction: ServerTransaction | None = None
+        self._filling: ServerTransaction | None = None
         self._messages = 0
         self._outlet.say(reply(220, f"{NAME} ESMTP Redrive mailbox simulator"))
 
@@ -106,11 +106,11 @@ class Session:
             self._authenticate(self._exchange.step(text))
         return True
 
-    def _read_content(self, transaction: Transaction) -> bool:
+    def _read_content(self, transaction: ServerTransaction) -> bool:
         if self._intake.content_begun:
-            plain = transaction.at(Stage.CONTENT)
+            plain = transaction.at(Point.CONTENT)
             if plain is not None:
-                self._outlet.perform(Step(plain, replies.DONE))
+                self._outlet.perform(Happening(plain, replies.DONE))
                 return True
         lines = self._intake.content()
         if lines is None:
@@ -174,18 +174,18 @@ class Session:
             self._outlet.say(refusal)
             return
         sender = parse_sender(argument, self._settings.size_bytes)
-        if isinstance(sender, Reply):
+        if isinstance(sender, SimulatedReply):
             self._outlet.say(sender)
             return
         match behaviour(sender.address):
-            case Behaviour(stage=Stage.MAIL, action=Answer(reply=said)):
+            case Behaviour(stage=Point.MAIL, action=Refuse(reply=said)):
                 note_refused_sender(self._desk, sender.address, said)
                 self._outlet.say(said)
             case _:
-                self._transaction = Transaction(sender, self._desk)
+                self._transaction = ServerTransaction(sender, self._desk)
                 self._outlet.say(replies.SENDER_ACCEPTED)
 
-    def _mail_refusal(self) -> Reply | None:
+    def _mail_refusal(self) -> SimulatedReply | None:
         settings = self._settings
         if not self._greeted:
             return replies.GREET_FIRST
@@ -202,10 +202,10 @@ class Session:
             self._outlet.say(replies.MAIL_FIRST)
             return
         address = parse_recipient(argument, smtputf8=transaction.sender.smtputf8)
-        if isinstance(address, Reply):
+        if isinstance(address, SimulatedReply):
             self._outlet.say(address)
         elif len(transaction.recipients) >= self._settings.recipients:
-            transaction.refuse(address, Answer(replies.TOO_MANY_RECIPIENTS))
+            transaction.refuse(address, Refuse(replies.TOO_MANY_RECIPIENTS))
             self._outlet.say(replies.TOO_MANY_RECIPIENTS)
         else:
             self._outlet.perform(transaction.add(address))
@@ -217,8 +217,8 @@ class Session:
         elif not transaction.recipients:
             self._outlet.say(replies.NO_RECIPIENTS)
         else:
-            plain = transaction.at(Stage.DATA)
-            self._outlet.perform(Step(plain, replies.GO_AHEAD))
+            plain = transaction.at(Point.DATA)
+            self._outlet.perform(Happening(plain, replies.GO_AHEAD))
             if plain is None:
                 self._filling = transaction
                 self._intake.begin_content()
@@ -232,7 +232,7 @@ class Session:
         self._exchange = Exchange(mechanism, self._settings)
         self._authenticate(self._exchange.begin(initial))
 
-    def _authenticate(self, said: Reply) -> None:
+    def _authenticate(self, said: SimulatedReply) -> None:
         self._outlet.say(said)
         if said.code != 334:
             self._exchange = None
@@ -262,21 +262,21 @@ class Session:
             transaction.abandon()
 
 
-def _always(said: Reply) -> Callable[[Session, str], None]:
+def _always(said: SimulatedReply) -> Callable[[ServerSession, str], None]:
     return lambda session, argument: session._outlet.say(said)
 
 
 _WITHOUT_ARGUMENT = frozenset({"DATA", "RSET", "QUIT", "STARTTLS"})
-_COMMANDS: dict[str, Callable[[Session, str], None]] = {
-    "EHLO": Session._ehlo,
-    "HELO": Session._helo,
-    "MAIL": Session._mail,
-    "RCPT": Session._rcpt,
-    "DATA": Session._data,
-    "AUTH": Session._auth,
-    "STARTTLS": Session._starttls,
-    "RSET": Session._rset,
-    "QUIT": Session._quit,
+_COMMANDS: dict[str, Callable[[ServerSession, str], None]] = {
+    "EHLO": ServerSession._ehlo,
+    "HELO": ServerSession._helo,
+    "MAIL": ServerSession._mail,
+    "RCPT": ServerSession._rcpt,
+    "DATA": ServerSession._data,
+    "AUTH": ServerSession._auth,
+    "STARTTLS": ServerSession._starttls,
+    "RSET": ServerSession._rset,
+    "QUIT": ServerSession._quit,
     "NOOP": _always(replies.DONE),
     "VRFY": _always(replies.VERIFY_LATER),
     "HELP": _always(replies.HELP),

@@ -12,14 +12,14 @@ _MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class MailboxUser:
     """The one user that is let in."""
 
     user: str
     password: str = field(repr=False)
 
     @classmethod
-    def parse(cls, text: str) -> Credentials:
+    def parse(cls, text: str) -> MailboxUser:
         """From `user:password`; the password may hold colons."""
         user, colon, password = text.partition(":")
         if not (user and colon and password):
@@ -36,7 +36,7 @@ class MailboxSettings:
     closed, also one that hangs because an address asked for it.
     """
 
-    require_auth: Credentials | None = None
+    require_auth: MailboxUser | None = None
     reject_auth: bool = False
     tls: ssl.SSLContext | None = None
     max_messages_per_connection: int | None = None

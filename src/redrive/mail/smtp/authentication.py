@@ -19,7 +19,7 @@ _SHOWS_PASSWORD = frozenset({"PLAIN", "LOGIN"})
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class SmtpCredentials:
     """Who we are."""
 
     user: str
@@ -41,14 +41,14 @@ def choose(offered: AbstractSet[str], wanted: str | None, *, may_show_password: 
     )
 
 
-def first_line(mechanism: str, credentials: Credentials) -> bytes:
+def first_line(mechanism: str, credentials: SmtpCredentials) -> bytes:
     """The AUTH command, with the initial response where the mechanism has one."""
     if mechanism == "PLAIN":
         return b"AUTH PLAIN " + _encoded(f"\x00{credentials.user}\x00{credentials.password}".encode())
     return f"AUTH {mechanism}".encode("ascii")
 
 
-def next_line(mechanism: str, step: int, challenge: bytes, credentials: Credentials) -> bytes:
+def next_line(mechanism: str, step: int, challenge: bytes, credentials: SmtpCredentials) -> bytes:
     """The answer to the server's challenge number `step`, counted from 0."""
     user, password = credentials.user.encode(), credentials.password.encode()
     if mechanism == "LOGIN" and step < 2:

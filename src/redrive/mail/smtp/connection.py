@@ -14,7 +14,7 @@ import ssl
 from collections import deque
 from typing import Protocol, cast
 
-from redrive.mail.smtp.dialogue import Answered, Broken, Dialogue, Event, Finished, GoAhead, State
+from redrive.mail.smtp.dialogue import Answered, Broken, Dialogue, DialogueState, Event, Finished, GoAhead
 from redrive.mail.smtp.envelope import Envelope
 from redrive.mail.smtp.errors import Dropped, Phase, ProtocolError, SmtpError, TimedOut, Unsupported
 from redrive.mail.smtp.sending import Sending
@@ -130,7 +130,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def quit(self) -> None:
         """Say goodbye and close, within a short bound; what is in flight is dropped."""
-        if self._failure is not None or self.dialogue.state is State.LEAVING:
+        if self._failure is not None or self.dialogue.state is DialogueState.LEAVING:
             return
         if self._in_flight or self.dialogue.phase is not Phase.READY:
             self.fail(Dropped, "closed by us")

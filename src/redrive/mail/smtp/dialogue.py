@@ -23,7 +23,7 @@ from redrive.mail.smtp.transaction import Transaction
 SERVICE_CLOSING = 421
 
 
-class State(StrEnum):
+class DialogueState(StrEnum):
     """What may be sent next. Replies to what was sent before may still be under way."""
 
     CONNECTED = "connected"
@@ -44,35 +44,35 @@ class Meaning(Enum):
     REFUSED = "refused"
 
 
-SENDS: Mapping[tuple[State, Phase], State] = {
-    (State.GREETED, Phase.EHLO): State.GREETED,
-    (State.READY, Phase.STARTTLS): State.READY,
-    (State.READY, Phase.AUTH): State.READY,
-    (State.READY, Phase.RESET): State.READY,
-    (State.READY, Phase.MAIL): State.ENVELOPE,
-    (State.ENVELOPE, Phase.RCPT): State.ENVELOPE,
-    (State.ENVELOPE, Phase.DATA): State.ENVELOPE,
-    (State.CONTENT, Phase.FINAL): State.READY,
-    (State.GREETED, Phase.QUIT): State.LEAVING,
-    (State.READY, Phase.QUIT): State.LEAVING,
+SENDS: Mapping[tuple[DialogueState, Phase], DialogueState] = {
+    (DialogueState.GREETED, Phase.EHLO): DialogueState.GREETED,
+    (DialogueState.READY, Phase.STARTTLS): DialogueState.READY,
+    (DialogueState.READY, Phase.AUTH): DialogueState.READY,
+    (DialogueState.READY, Phase.RESET): DialogueState.READY,
+    (DialogueState.READY, Phase.MAIL): DialogueState.ENVELOPE,
+    (DialogueState.ENVELOPE, Phase.RCPT): DialogueState.ENVELOPE,
+    (DialogueState.ENVELOPE, Phase.DATA): DialogueState.ENVELOPE,
+    (DialogueState.CONTENT, Phase.FINAL): DialogueState.READY,
+    (DialogueState.GREETED, Phase.QUIT): DialogueState.LEAVING,
+    (DialogueState.READY, Phase.QUIT): DialogueState.LEAVING,
 }
 
-_ACCEPTED: Mapping[tuple[Phase, int], tuple[Meaning, State | None]] = {
-    (Phase.GREETING, 2): (Meaning.ACCEPTED, State.GREETED),
-    (Phase.EHLO, 2): (Meaning.ACCEPTED, State.READY),
-    (Phase.STARTTLS, 2): (Meaning.ACCEPTED, State.SECURING),
+_ACCEPTED: Mapping[tuple[Phase, int], tuple[Meaning, DialogueState | None]] = {
+    (Phase.GREETING, 2): (Meaning.ACCEPTED, DialogueState.GREETED),
+    (Phase.EHLO, 2): (Meaning.ACCEPTED, DialogueState.READY),
+    (Phase.STARTTLS, 2): (Meaning.ACCEPTED, DialogueState.SECURING),
     (Phase.AUTH, 2): (Meaning.ACCEPTED, None),
     (Phase.AUTH, 3): (Meaning.CONTINUE, None),
     (Phase.RESET, 2): (Meaning.ACCEPTED, None),
     (Phase.MAIL, 2): (Meaning.ACCEPTED, None),
     (Phase.RCPT, 2): (Meaning.ACCEPTED, None),
-    (Phase.DATA, 3): (Meaning.CONTINUE, State.CONTENT),
+    (Phase.DATA, 3): (Meaning.CONTINUE, DialogueState.CONTENT),
     (Phase.FINAL, 2): (Meaning.ACCEPTED, None),
     (Phase.QUIT, 2): (Meaning.ACCEPTED, None),
 }
 # A refused RSET leaves a server in a state that nobody knows, so it is no answer at all.
-_REFUSED: Mapping[tuple[Phase, int], tuple[Meaning, State | None]] = {
-    (phase, digit): (Meaning.REFUSED, State.READY if phase is Phase.DATA else None)
+_REFUSED: Mapping[tuple[Phase, int], tuple[Meaning, DialogueState | None]] = {
+    (phase, digit): (Meaning.REFUSED, DialogueState.READY if phase is Phase.DATA else None)
     for phase, _ in _ACCEPTED
     if phase is not Phase.RESET
     for digit in (4, 5)
@@ -117,7 +117,7 @@ class Dialogue:
     """One connection's side of the conversation, from the greeting on."""
 
     def __init__(self) -> None:
-        self.state = State.CONNECTED
+        self.state = DialogueState.CONNECTED
         self.capabilities = Capabilities()
         self.leaving = False
         """The server said 421: it closes the connection, whatever was asked."""
@@ -134,13 +134,13 @@ class Dialogue:
         """What the server is to answer next; DATA while content goes out, READY when nothing is open."""
         if self._expected:
             return self._expected[0][0]
-        return Phase.DATA if self.state is State.CONTENT else Phase.READY
+        return Phase.DATA if self.state is DialogueState.CONTENT else Phase.READY
 
     @property
     def ready(self) -> bool:
         """Whether an envelope may begin now, be it behind a final dot that is not answered yet."""
         free = self.capabilities.pipelining or not self._expected
-        return self.state is State.READY and free and not self.leaving
+        return self.state is DialogueState.READY and free and not self.leaving
 
     def take_outgoing(self) -> bytes:
         """What is to be written now, once."""
@@ -158,10 +158,10 @@ class Dialogue:
 
     def secured(self) -> None:
         """The handshake is done: whatever was learned or received before it counts for nothing."""
-        if self.state is not State.SECURING:
+        if self.state is not DialogueState.SECURING:
             raise _odd("something odd before the TLS handshake")
         self.capabilities = Capabilities()
-        self.state = State.GREETED
+        self.state = DialogueState.GREETED
 
     def authenticate(self, line: bytes) -> None:
         """An AUTH command, or the answer to a server's challenge."""
@@ -207,12 +207,12 @@ class Dialogue:
                     events.append(event)
             self._check_handshake(quiet=self._parser.empty)
         except ProtocolError as error:
-            self.state = State.BROKEN
+            self.state = DialogueState.BROKEN
             events.append(Broken(error))
         return events
 
     def _check_handshake(self, *, quiet: bool) -> None:
-        if self.state is State.SECURING and not quiet:
+        if self.state is DialogueState.SECURING and not quiet:
             raise _odd("bytes before the TLS handshake, which may be an attack")
 
     def _send(self, phase: Phase, line: bytes, transaction: Transaction | None = None) -> None:
@@ -272,7 +272,7 @@ class Dialogue:
     def _go_on(self, transaction: Transaction) -> Event | None:
         """In lock-step: the next command, or the end where no command can change the outcome."""
         if transaction.decided:
-            self.state = State.READY
+            self.state = DialogueState.READY
             return self._finish(transaction)
         self._advance(transaction)
         return None

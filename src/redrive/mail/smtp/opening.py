@@ -13,7 +13,7 @@ import socket
 import ssl
 
 from redrive.mail.smtp import authentication
-from redrive.mail.smtp.authentication import Credentials
+from redrive.mail.smtp.authentication import SmtpCredentials
 from redrive.mail.smtp.connection import Connection, Owner
 from redrive.mail.smtp.dialogue import Answered, Meaning
 from redrive.mail.smtp.errors import (
@@ -66,7 +66,7 @@ async def open_connection(
         if relay.tls is Tls.STARTTLS and context is not None:
             await _start_tls(connection, relay, context, timeouts)
         if relay.user is not None:
-            await _authenticate(connection, relay, Credentials(relay.user, relay.password or ""))
+            await _authenticate(connection, relay, SmtpCredentials(relay.user, relay.password or ""))
         connection.require()
     except BaseException:
         connection.fail(Dropped, "could not be opened")
@@ -154,7 +154,7 @@ async def _start_tls(
     await _introduce(connection, relay)
 
 
-async def _authenticate(connection: Connection, relay: Relay, credentials: Credentials) -> None:
+async def _authenticate(connection: Connection, relay: Relay, credentials: SmtpCredentials) -> None:
     mechanism = authentication.choose(
         connection.dialogue.capabilities.mechanisms,
         relay.mechanism,
