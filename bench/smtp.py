@@ -19,10 +19,10 @@ from bench.load import Figures
 from bench.report import report
 from bench.running import Results
 from bench.sink import ToolMissing, find_tool, smtp_sink
+from redrive.core.settings import SmtpSettings
 from redrive.mail.smtp.envelope import Envelope
 from redrive.mail.smtp.pool import Pool
 from redrive.mail.smtp.relay import Relay
-from redrive.mail.smtp.settings import SmtpPoolSettings
 
 CONNECTIONS = 10
 SENDER, RECIPIENT = "a@example.org", "b@example.org"
@@ -69,7 +69,7 @@ def _ask(name: str, messages: int) -> float | None:
     return float(answer.stdout)
 
 
-async def _send_ours(port: int, messages: int, settings: SmtpPoolSettings) -> None:
+async def _send_ours(port: int, messages: int, settings: SmtpSettings) -> None:
     pool = Pool(Relay.parse(f"smtp://127.0.0.1:{port}"), settings)
     left = iter(range(messages))
 
@@ -83,11 +83,11 @@ async def _send_ours(port: int, messages: int, settings: SmtpPoolSettings) -> No
 
 
 async def _kept(port: int, messages: int) -> None:
-    await _send_ours(port, messages, SmtpPoolSettings(connections=CONNECTIONS, messages=messages))
+    await _send_ours(port, messages, SmtpSettings(connections=CONNECTIONS, messages=messages))
 
 
 async def _default(port: int, messages: int) -> None:
-    await _send_ours(port, messages, SmtpPoolSettings(connections=CONNECTIONS))
+    await _send_ours(port, messages, SmtpSettings(connections=CONNECTIONS))
 
 
 async def _aiosmtplib(port: int, messages: int) -> None:

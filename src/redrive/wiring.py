@@ -98,12 +98,9 @@ def make_gateway(
     from redrive.mail.judging.rules import Rules
     from redrive.mail.smtp.pool import Pool
     from redrive.mail.smtp.relay import Relay
-    from redrive.mail.smtp.settings import SmtpPoolSettings
 
-    smtp = settings.smtp
-    pooled = SmtpPoolSettings(connections=smtp.connections, messages=smtp.messages)
     rules = Rules.default() if settings.mail_rules is None else Rules.load(settings.mail_rules)
-    return Gateway(Pool(Relay.parse(settings.mail), pooled), rules, append, policy, emit)
+    return Gateway(Pool(Relay.parse(settings.mail), settings.smtp), rules, append, policy, emit)
 
 
 def make_index(store: Store, settings: Settings) -> Index:

@@ -10,7 +10,7 @@ import pytest
 from redrive.mail.smtp.envelope import Envelope
 from redrive.mail.smtp.errors import SmtpError
 from redrive.mail.smtp.opening import open_connection
-from redrive.mail.smtp.settings import SmtpTimeouts
+from redrive.mail.smtp.timeouts import SmtpTimeouts
 from tests.mail.scripted_server import Script, ScriptedServer, scripted
 
 MAIL = Envelope("a@example.org", ("b@example.org",), b"Subject: x\r\n\r\n.hello\r\n")

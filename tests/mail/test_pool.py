@@ -7,11 +7,11 @@ from collections import Counter
 
 import pytest
 
+from redrive.core.settings import SmtpSettings
 from redrive.mail.smtp.envelope import Envelope
 from redrive.mail.smtp.errors import Dropped, Refused, Unreachable, Unsupported
 from redrive.mail.smtp.pool import Pool
 from redrive.mail.smtp.relay import Relay
-from redrive.mail.smtp.settings import SmtpPoolSettings
 from tests.mail.attempts import MODES, SHORT_S, delivered, idle_for, mail
 from tests.mail.scripted_server import (
     Session,
@@ -27,7 +27,7 @@ from tests.servers import free_port
 @MODES
 async def test_many_mails_share_a_few_connections_and_each_arrives_once(extensions: tuple[str, ...]) -> None:
     async with scripted(obliging(*extensions)) as server:
-        pool = Pool(server.relay, SmtpPoolSettings(connections=3))
+        pool = Pool(server.relay, SmtpSettings(connections=3))
         results = await asyncio.gather(*(pool.send(mail(number)) for number in range(100)))
         assert all(reply.accepted for (reply,) in results)
         assert delivered(server) == Counter(mail(number).content for number in range(100))
@@ -49,7 +49,7 @@ async def test_one_after_another_uses_one_connection() -> None:
 
 async def test_a_connection_ends_after_its_number_of_messages() -> None:
     async with scripted(obliging("PIPELINING")) as server:
-        pool = Pool(server.relay, SmtpPoolSettings(connections=1, messages=4))
+        pool = Pool(server.relay, SmtpSettings(connections=1, messages=4))
         await asyncio.gather(*(pool.send(mail(number)) for number in range(10)))
         await pool.close()
         assert [len(session.contents) for session in server.sessions] == [4, 4, 2]
@@ -58,7 +58,7 @@ async def test_a_connection_ends_after_its_number_of_messages() -> None:
 
 async def test_a_connection_ends_at_its_age() -> None:
     async with scripted(obliging()) as server:
-        pool = Pool(server.relay, SmtpPoolSettings(age_s=1e-6))
+        pool = Pool(server.relay, SmtpSettings(age_s=1e-6))
         for number in range(3):
             await pool.send(mail(number))
         await pool.close()
@@ -67,7 +67,7 @@ async def test_a_connection_ends_at_its_age() -> None:
 
 async def test_an_idle_connection_is_probed_before_it_is_used() -> None:
     async with scripted(obliging("PIPELINING")) as server:
-        pool = Pool(server.relay, SmtpPoolSettings(probe_after_s=0.02))
+        pool = Pool(server.relay, SmtpSettings(probe_after_s=0.02))
         await pool.send(mail())
         await idle_for(0.02)
         await pool.send(mail())
@@ -86,7 +86,7 @@ async def test_a_connection_that_stays_idle_says_goodbye() -> None:
         quit_seen.set()
 
     async with scripted(script) as server, asyncio.timeout(10):
-        pool = Pool(server.relay, SmtpPoolSettings(idle_s=SHORT_S))
+        pool = Pool(server.relay, SmtpSettings(idle_s=SHORT_S))
         await pool.send(mail())
         await quit_seen.wait()
         await pool.close()
@@ -109,14 +109,14 @@ async def test_the_next_in_line_goes_along_with_a_final_dot() -> None:
         await session.client_gone()
 
     async with scripted(script) as server, asyncio.timeout(10):
-        pool = Pool(server.relay, SmtpPoolSettings(connections=1))
+        pool = Pool(server.relay, SmtpSettings(connections=1))
         results = await asyncio.gather(pool.send(mail(1)), pool.send(mail(2)))
         assert all(reply.accepted for (reply,) in results)
         await pool.close()
 
 
 async def test_everyone_in_line_hears_that_nobody_is_there() -> None:
-    pool = Pool(Relay.parse(f"smtp://127.0.0.1:{free_port()}"), SmtpPoolSettings(connections=2))
+    pool = Pool(Relay.parse(f"smtp://127.0.0.1:{free_port()}"), SmtpSettings(connections=2))
     results = await asyncio.gather(*(pool.send(mail()) for _ in range(20)), return_exceptions=True)
     assert {type(result) for result in results} == {Unreachable}
     assert pool.connections == 0
@@ -128,7 +128,7 @@ async def test_a_server_that_takes_few_connections_still_gets_everything() -> No
         session.say("421 4.7.0 too many connections")
 
     async with scripted(obliging("PIPELINING"), busy) as server:
-        pool = Pool(server.relay, SmtpPoolSettings(connections=5, messages=1_000))
+        pool = Pool(server.relay, SmtpSettings(connections=5, messages=1_000))
         await pool.send(mail())
         results = await asyncio.gather(*(pool.send(mail(number)) for number in range(50)))
         assert all(reply.accepted for (reply,) in results)
@@ -149,7 +149,7 @@ async def test_a_refused_greeting_is_told_when_no_connection_works() -> None:
 
 async def test_a_mail_that_cannot_be_carried_does_not_hold_up_the_line() -> None:
     async with scripted(obliging("PIPELINING")) as server:
-        pool = Pool(server.relay, SmtpPoolSettings(connections=1))
+        pool = Pool(server.relay, SmtpSettings(connections=1))
         wide = Envelope("a@b", ("c@d",), b"\xc3\xa9\r\n")
         results = await asyncio.gather(
             *(pool.send(each) for each in (wide, mail(1), wide, wide, mail(2), wide)), return_exceptions=True
@@ -168,7 +168,7 @@ async def test_a_mail_that_cannot_be_carried_does_not_hold_up_the_line() -> None
 
 async def test_closing_lets_what_was_taken_finish_and_takes_no_more() -> None:
     async with scripted(obliging("PIPELINING")) as server:
-        pool = Pool(server.relay, SmtpPoolSettings(connections=2))
+        pool = Pool(server.relay, SmtpSettings(connections=2))
         sends = [asyncio.create_task(pool.send(mail(number))) for number in range(20)]
         await asyncio.sleep(0)
         await pool.close()
@@ -188,7 +188,7 @@ async def test_closing_does_not_wait_for_ever() -> None:
         await session.client_gone()
 
     async with scripted(stuck) as server:
-        pool = Pool(server.relay, SmtpPoolSettings(connections=1))
+        pool = Pool(server.relay, SmtpSettings(connections=1))
         sends = [asyncio.create_task(pool.send(mail(number))) for number in range(3)]
         await asked.wait()
         await pool.close(drain_s=0.01)

@@ -7,9 +7,10 @@ from collections import Counter
 
 import pytest
 
+from redrive.core.settings import SmtpSettings
 from redrive.mail.smtp.errors import Dropped, Phase, SmtpError, TimedOut
 from redrive.mail.smtp.pool import Pool
-from redrive.mail.smtp.settings import SmtpPoolSettings, SmtpTimeouts
+from redrive.mail.smtp.timeouts import SmtpTimeouts
 from tests.mail.attempts import MODES, SHORT_S, delivered, idle_for, mail
 from tests.mail.scripted_server import (
     Script,
@@ -105,7 +106,7 @@ async def test_a_server_that_leaves_right_after_its_welcome_takes_no_place_in_th
         session.say("250 hello\n421 4.3.2 and goodbye")
 
     async with scripted(leaves, leaves, obliging()) as server:
-        pool = Pool(server.relay, SmtpPoolSettings(connections=1))
+        pool = Pool(server.relay, SmtpSettings(connections=1))
         for _ in range(2):
             with pytest.raises(SmtpError):
                 await pool.send(mail())
@@ -121,7 +122,7 @@ async def test_a_probe_that_is_not_answered_leads_to_a_fresh_connection() -> Non
         await session.client_gone()
 
     async with scripted(mute, obliging()) as server:
-        pool = Pool(server.relay, SmtpPoolSettings(probe_after_s=0.02), SmtpTimeouts(probe_s=SHORT_S))
+        pool = Pool(server.relay, SmtpSettings(probe_after_s=0.02), SmtpTimeouts(probe_s=SHORT_S))
         await pool.send(mail(1))
         await idle_for(0.02)
         assert (await pool.send(mail(2)))[0].accepted
@@ -136,7 +137,7 @@ async def test_a_timeout_after_the_dot_is_uncertain_and_its_follower_goes_on_els
         await session.client_gone()
 
     async with scripted(stuck, obliging()) as server:
-        pool = Pool(server.relay, SmtpPoolSettings(connections=1), SmtpTimeouts(final_s=SHORT_S))
+        pool = Pool(server.relay, SmtpSettings(connections=1), SmtpTimeouts(final_s=SHORT_S))
         first, second = await asyncio.gather(pool.send(mail(1)), pool.send(mail(2)), return_exceptions=True)
         assert isinstance(first, TimedOut)
         assert first.after_dot
@@ -155,7 +156,7 @@ async def test_cancelled_anywhere_leaves_no_half_used_connection(
     finished = False
     for turns in range(200):
         async with scripted(obliging(*extensions)) as server:
-            pool = Pool(server.relay, SmtpPoolSettings(connections=1))
+            pool = Pool(server.relay, SmtpSettings(connections=1))
             victim = asyncio.create_task(pool.send(mail(1_000)))
             sends = [asyncio.create_task(pool.send(mail(number))) for number in range(others)]
             for _ in range(turns):
@@ -190,7 +191,7 @@ async def test_a_cancelled_follower_does_not_make_its_leader_uncertain() -> None
         await session.client_gone()
 
     async with scripted(script, obliging()) as server:
-        pool = Pool(server.relay, SmtpPoolSettings(connections=1))
+        pool = Pool(server.relay, SmtpSettings(connections=1))
         leader, follower = (asyncio.create_task(pool.send(mail(number))) for number in range(2))
         await coupled.wait()
         follower.cancel()

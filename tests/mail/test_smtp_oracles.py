@@ -15,11 +15,11 @@ from aiosmtpd.smtp import Envelope as ReceivedEnvelope
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from redrive.core.settings import SmtpSettings
 from redrive.mail.smtp.envelope import Envelope
 from redrive.mail.smtp.opening import open_connection
 from redrive.mail.smtp.pool import Pool
 from redrive.mail.smtp.relay import Relay
-from redrive.mail.smtp.settings import SmtpPoolSettings
 from tests.mail.smtp_sink import smtp_sink
 from tests.servers import free_port
 
@@ -97,7 +97,7 @@ async def test_the_sink_keeps_the_same_from_smtplib_and_from_a_pipelining_pool(t
     for folder in (ours, theirs):
         folder.mkdir()
     with smtp_sink(ours) as sink:
-        pool = Pool(Relay.parse(f"smtp://127.0.0.1:{sink.port}"), SmtpPoolSettings(connections=3, messages=7))
+        pool = Pool(Relay.parse(f"smtp://127.0.0.1:{sink.port}"), SmtpSettings(connections=3, messages=7))
         results = await asyncio.gather(*(pool.send(Envelope(SENDER, RECIPIENTS, each)) for each in contents))
         assert all(reply.accepted for replies in results for reply in replies)
         await pool.close()

@@ -7,11 +7,12 @@ from typing import cast
 
 import pytest
 
+from redrive.core.settings import SmtpSettings
 from redrive.mail.smtp.connection import Connection
 from redrive.mail.smtp.errors import Dropped, Phase, ProtocolError
 from redrive.mail.smtp.opening import Alone
 from redrive.mail.smtp.sending import Sending
-from redrive.mail.smtp.settings import SmtpPoolSettings, SmtpTimeouts
+from redrive.mail.smtp.timeouts import SmtpTimeouts
 from tests.mail.attempts import LARGE, MAIL
 
 
@@ -51,7 +52,7 @@ def receive(connection: Connection, *lines: str) -> None:
 
 
 async def connect(transport: Transport, owner: Alone) -> Connection:
-    connection = Connection(owner, SmtpTimeouts(), SmtpPoolSettings())
+    connection = Connection(owner, SmtpTimeouts(), SmtpSettings())
     connection.connection_made(cast(asyncio.Transport, transport))
     receive(connection, "220 hello")
     await connection.exchange()

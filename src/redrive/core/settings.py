@@ -140,13 +140,22 @@ class SubmitSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmtpSettings:
-    """How the gateway uses its relay: connections at once, and messages until one is replaced."""
+    """One relay's connections: how many, for how many messages, how old, and how long idle.
+
+    A connection idle for longer than `probe_after_s` is probed before it is used, and ends politely
+    after `idle_s`. After a failed connect, no other is tried for `pause_s` unless there is none at all.
+    """
 
     connections: int = 10
     messages: int = 100
+    age_s: float = 300.0
+    idle_s: float = 60.0
+    probe_after_s: float = 5.0
+    pause_s: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_positive(self, "connections", "messages")
+        names = ("connections", "messages", "age_s", "idle_s", "probe_after_s", "pause_s")
+        _check_positive(self, *names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,11 +14,12 @@ import ssl
 from collections import deque
 from typing import Protocol, cast
 
+from redrive.core.settings import SmtpSettings
 from redrive.mail.smtp.dialogue import Answered, Broken, Dialogue, DialogueState, Event, Finished, GoAhead
 from redrive.mail.smtp.envelope import Envelope
 from redrive.mail.smtp.errors import Dropped, Phase, ProtocolError, SmtpError, TimedOut, Unsupported
 from redrive.mail.smtp.sending import Sending
-from redrive.mail.smtp.settings import SmtpPoolSettings, SmtpTimeouts
+from redrive.mail.smtp.timeouts import SmtpTimeouts
 from redrive.mail.smtp.transaction import RecipientReply, Transaction
 from redrive.mail.smtp.watchdog import Watchdog
 
@@ -45,7 +46,7 @@ class Owner(Protocol):
 class Connection(asyncio.BufferedProtocol):
     """A connection and what is in flight on it. Made by `opening.open_connection`."""
 
-    def __init__(self, owner: Owner, timeouts: SmtpTimeouts, settings: SmtpPoolSettings) -> None:
+    def __init__(self, owner: Owner, timeouts: SmtpTimeouts, settings: SmtpSettings) -> None:
         self._loop = asyncio.get_running_loop()
         self._owner = owner
         self._settings = settings
@@ -283,7 +284,7 @@ def _end(sending: Sending, kind: type[SmtpError], problem: str) -> None:
         )
 
 
-def _limits_s(timeouts: SmtpTimeouts, settings: SmtpPoolSettings) -> dict[Phase, float]:
+def _limits_s(timeouts: SmtpTimeouts, settings: SmtpSettings) -> dict[Phase, float]:
     special = {
         Phase.GREETING: timeouts.greeting_s,
         Phase.READY: settings.idle_s,

@@ -12,6 +12,7 @@ import re
 import socket
 import ssl
 
+from redrive.core.settings import SmtpSettings
 from redrive.mail.smtp import authentication
 from redrive.mail.smtp.authentication import SmtpCredentials
 from redrive.mail.smtp.connection import Connection, Owner
@@ -27,7 +28,7 @@ from redrive.mail.smtp.errors import (
 )
 from redrive.mail.smtp.relay import Relay, Tls
 from redrive.mail.smtp.sending import Sending
-from redrive.mail.smtp.settings import SmtpPoolSettings, SmtpTimeouts
+from redrive.mail.smtp.timeouts import SmtpTimeouts
 
 _HOST_NAME = re.compile(r"(?:[A-Za-z0-9-]{1,63}\.){1,10}[A-Za-z0-9-]{1,63}", re.ASCII)
 _UNKNOWN_COMMAND = (500, 502, 504)
@@ -51,14 +52,14 @@ async def open_connection(
     *,
     owner: Owner | None = None,
     timeouts: SmtpTimeouts | None = None,
-    settings: SmtpPoolSettings | None = None,
+    settings: SmtpSettings | None = None,
     context: ssl.SSLContext | None = None,
 ) -> Connection:
     """A connection that is ready for its first envelope. `context` replaces the relay's own."""
     timeouts = timeouts or SmtpTimeouts()
     if context is None and relay.tls is not Tls.NONE:
         context = relay.tls_context()
-    connection = Connection(owner or Alone(), timeouts, settings or SmtpPoolSettings())
+    connection = Connection(owner or Alone(), timeouts, settings or SmtpSettings())
     try:
         await _connect(connection, relay, context, timeouts)
         _require(await connection.exchange())

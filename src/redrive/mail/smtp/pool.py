@@ -13,13 +13,14 @@ import asyncio
 import ssl
 from collections import deque
 
+from redrive.core.settings import SmtpSettings
 from redrive.mail.smtp.connection import Connection
 from redrive.mail.smtp.envelope import Envelope
 from redrive.mail.smtp.errors import Dropped, Phase, SmtpError
 from redrive.mail.smtp.opening import open_connection
 from redrive.mail.smtp.relay import Relay, Tls
 from redrive.mail.smtp.sending import Sending
-from redrive.mail.smtp.settings import SmtpPoolSettings, SmtpTimeouts
+from redrive.mail.smtp.timeouts import SmtpTimeouts
 from redrive.mail.smtp.transaction import RecipientReply
 
 _TIRED = frozenset({421, 500, 501, 502, 503, 504})
@@ -31,11 +32,11 @@ class Pool:
     def __init__(
         self,
         relay: Relay,
-        settings: SmtpPoolSettings | None = None,
+        settings: SmtpSettings | None = None,
         timeouts: SmtpTimeouts | None = None,
     ) -> None:
         self.relay = relay
-        self._settings = settings or SmtpPoolSettings()
+        self._settings = settings or SmtpSettings()
         self._timeouts = timeouts or SmtpTimeouts()
         self._context: ssl.SSLContext | None = None
         self._waiting: deque[Sending] = deque()
