@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from redrive.core.ports import Receipt
     from redrive.core.retry import RetryPolicy
     from redrive.engine.entries import Submission
+    from redrive.telemetry.log_format import configure_logs as logs
 
 __all__ = [
     "ConfigurationError",
@@ -48,6 +49,7 @@ __all__ = [
     "Temporary",
     "Uncertain",
     "__version__",
+    "logs",
 ]
 
 _PLACES = {
@@ -56,10 +58,12 @@ _PLACES = {
     "Redrive": "redrive.app",
     "RetryPolicy": "redrive.core.retry",
     "Submission": "redrive.engine.entries",
+    "logs": "redrive.telemetry.log_format",
 }
+_NAMES = {"logs": "configure_logs"}
 
 
 def __getattr__(name: str) -> object:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_PLACES[name]), name)
+    return getattr(import_module(_PLACES[name]), _NAMES.get(name, name))

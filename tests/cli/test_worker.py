@@ -60,8 +60,30 @@ def test_flags_win_over_what_the_app_was_made_with(shop: Shop) -> None:
         out, _ = process.communicate()
     assert "from flag, and not sqlite:///code.db" in told["message"]
     assert first["store"].endswith("flag.db")
-    assert (process.returncode, out) == (0, "0 delivered, 0 retried, 0 dead\n")
+    assert (process.returncode, json.loads(out)["done"]) == (0, 0)
     assert not (shop.folder / "code.db").exists()
+
+
+def test_off_a_terminal_it_writes_json_only_and_logs_the_start_of_its_drain(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (shop.folder / "shop.py").write_text(APP)
+    monkeypatch.setitem(ENVIRONMENT, "REDRIVE_UNKNOWN", "1")
+    shop.send()
+    with started(shop.folder, "worker", "shop:app") as process:
+        assert process.stderr is not None
+        lines = [json.loads(process.stderr.readline())]
+        while lines[-1]["message"] != "Job completed":
+            lines.append(json.loads(process.stderr.readline()))
+        process.send_signal(signal.SIGTERM)
+        out, rest = process.communicate()
+    lines += map(json.loads, rest.splitlines())
+    assert lines[0]["message"].startswith("REDRIVE_UNKNOWN in the environment is not a setting")
+    assert "stops: it takes no new work" in lines[-2]["message"]
+    assert lines[-1]["message"] == "Worker stopped"
+    assert json.loads(out)["done"] == 1
+    failed = finish(shop.folder, "worker", "nowhere:app")
+    assert json.loads(failed.stderr.splitlines()[-1])["error"]["exitCode"] == 2
 
 
 @pytest.mark.parametrize("flags", [(), ("--concurrency", "3")])

@@ -145,7 +145,7 @@ async def test_mails_that_wait_for_a_relay_come_back_spread_and_the_log_says_it_
         waiting = await app.store.accounts(QUEUE, [receipt.id for receipt in receipts])
         assert len({account.progress.due_at for account in waiting}) > 30
     told = [line.getMessage() for line in caplog.records if "Worker" not in line.getMessage()]
-    assert told == ["Mail relay cannot be reached, mails wait"]
+    assert [line.partition(":")[0] for line in told] == ["Mail relay cannot be reached, mails wait"]
 
 
 async def test_mails_that_the_server_wants_slower_come_back_spread(gateway: Redrive) -> None:

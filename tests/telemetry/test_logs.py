@@ -10,6 +10,8 @@ from typing import Any, get_args
 
 import pytest
 
+import redrive
+from redrive.core.errors import ConfigurationError
 from redrive.core.failure import Failure, Kind
 from redrive.core.lifecycle import State
 from redrive.core.message import Delivery, Lease, Message, Progress
@@ -42,6 +44,7 @@ from redrive.telemetry.events import (
     StoreTrouble,
     WorkerStarted,
     WorkerStopped,
+    WorkerStopping,
 )
 from redrive.telemetry.log_format import configure_logs
 from redrive.telemetry.logs import log_event
@@ -68,6 +71,7 @@ EVENTS: tuple[Event, ...] = (
     StoreBack("claim", 3),
     LoopFailed("claim", ValueError("a bug")),
     WorkerStarted("host-1", ("email:send",), "sqlite:///redrive.db", "A"),
+    WorkerStopping("host-1", 2, 30.0),
     WorkerStopped("host-1", 0),
     CleanedUp(7),
     RelayLost("smtp://relay", "connection refused", 0, 0.0),
@@ -125,6 +129,42 @@ def test_a_dead_letter_adds_the_fields_of_document_004(stream: io.StringIO) -> N
     assert added.items() <= line.items()
     assert {"component", "method", "error", "jobId", "companyId", "errorCode"} <= line.keys()
     assert line["isRetryable"] is False
+
+
+def test_no_field_is_there_twice_but_those_that_both_documents_name(stream: io.StringIO) -> None:
+    configure_logs("debug", "json", stream)
+    for event in EVENTS:
+        log_event(event)
+    for line in _lines(stream):
+        values = [value for name, value in line.items() if name not in ("recordId", "attempts", "error")]
+        texts = [value for value in values if isinstance(value, str)]
+        assert len(texts) == len(set(texts)), line
+
+
+def test_the_text_of_a_record_says_what_it_is_about(caplog: pytest.LogCaptureFixture) -> None:
+    log_event(RetryScheduled(DELIVERY, FAILURE, 5, 4234))
+    log_event(Buried(DELIVERY, FAILURE, Reason.EXHAUSTED, 5))
+    log_event(StoreTrouble("claim", "connection refused", 1))
+    about = f"queue=email:send id={DELIVERY.message.id} tenant=acme attempt=3"
+    why = 'code=421 reason="421 try later, password=*** for ***@example.org"'
+    assert caplog.messages == [
+        f"Job failed, scheduling retry: {about} {why} delayMs=4234",
+        f"Job moved to DLQ: {about} dead=exhausted {why}",
+        'Store does not answer, trying again: doing=claim error="connection refused" failures=1',
+    ]
+
+
+def test_one_line_gives_a_program_of_ones_own_the_json(stream: io.StringIO) -> None:
+    redrive.logs(stream=stream)
+    log_event(RetryScheduled(DELIVERY, FAILURE, 5, 4234))
+    (line,) = _lines(stream)
+    assert (line["message"], line["companyId"]) == ("Job failed, scheduling retry", "acme")
+
+
+@pytest.mark.parametrize("wrong", [{"level": "loud"}, {"style": "xml"}])
+def test_an_unknown_level_or_format_is_refused_with_those_there_are(wrong: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError, match="use one of"):
+        redrive.logs(**wrong)
 
 
 def test_no_line_holds_the_payload_or_a_password(stream: io.StringIO) -> None:

@@ -64,7 +64,7 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command; its exit code."""
-    output = Output("--json" in arguments)
+    output = Output("--json" in arguments or _is_collected(arguments))
     _load_listed(arguments)
     try:
         return int(app(arguments, exit_on_error=False, print_error=False) or Exit.OK)
@@ -78,6 +78,11 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         output.note("interrupted")
         return Exit.INTERRUPTED
+
+
+def _is_collected(arguments: Sequence[str]) -> bool:
+    """A worker off a terminal is read by what collects logs: its error is JSON, as its lines are."""
+    return arguments[:1] == ["worker"] and not sys.stderr.isatty()
 
 
 def _load_listed(arguments: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,15 +70,19 @@ async def worker(
         "logs.level": log_level,
         "logs.format": log_format,
     }
+    early = "json" if flags.json else log_format
+    configure_logs("info", early if early in ("json", "text") else "auto")
     served = make_app(app, mail=mail, flags=flags, more=more)
     if not served.served(queue):
         raise CommandError(f"{app} has no handler: register one with @app.handler(queue)", Exit.USAGE)
-    output, counts = Output(flags.json), AttemptCounts()
-    configure_logs(served.settings.logs.level, "json" if flags.json else served.settings.logs.format)
+    logs, counts = served.settings.logs, AttemptCounts()
+    style = "json" if flags.json else logs.format
+    output = Output(style == "json" or (style == "auto" and not sys.stdout.isatty()))
+    configure_logs(logs.level, style)
     served.telemetry.add(counts.see)
     async with served.opened(fail_fast=fail_fast):
         described = await served.store.describe()
-        if output.notes.is_terminal and not flags.json:
+        if output.notes.is_terminal and not output.as_json:
             output.notes.print(store_line(described), soft_wrap=True)
         await served.run(queues=queue, fail_fast=fail_fast)
     document = {"store": described.url, "durability": described.durability.value, **counts.document()}

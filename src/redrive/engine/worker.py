@@ -28,7 +28,7 @@ from redrive.engine.runner import Runner, patiently
 from redrive.engine.settler import Settler
 from redrive.engine.station import Station
 from redrive.engine.upkeep import Announcement, Upkeep
-from redrive.telemetry.events import Telemetry, WorkerStarted, WorkerStopped
+from redrive.telemetry.events import Telemetry, WorkerStarted, WorkerStopped, WorkerStopping
 
 
 class Worker:
@@ -128,6 +128,7 @@ class Worker:
 
     async def _end(self, claims: Runner, settles: Runner, listens: Runner) -> None:
         began_s = time.monotonic()
+        self._telemetry.emit(WorkerStopping(self.name, self._outstanding(), self._settings.drain_s))
         await listens.cancel()
         claims.halt()
         for station in self._stations:

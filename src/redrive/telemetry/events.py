@@ -130,6 +130,15 @@ class WorkerStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerStopping:
+    """A worker was asked to stop: `running` messages that it took have up to `drain_s` to finish."""
+
+    worker: str
+    running: int
+    drain_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerStopped:
     """A worker stopped; `released` messages were given back unfinished."""
 
@@ -227,7 +236,15 @@ MessageEvent = (
     Completed | RetryScheduled | Buried | Released | LaneHeld | LaneResumed | SettleRefused | HandlerOverran
 )
 ProcessEvent = (
-    LeaseLost | LoopLagged | StoreTrouble | StoreBack | LoopFailed | WorkerStarted | WorkerStopped | CleanedUp
+    LeaseLost
+    | LoopLagged
+    | StoreTrouble
+    | StoreBack
+    | LoopFailed
+    | WorkerStarted
+    | WorkerStopping
+    | WorkerStopped
+    | CleanedUp
 )
 DoorEvent = RelayLost | RelayBack | StoreRefusing | StoreAccepting
 OfficeEvent = LettersLeaving | LettersArchived | RetentionFailed | OperationHalted | OperationEnded

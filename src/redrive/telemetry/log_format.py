@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from redrive.core.errors import ConfigurationError
 from redrive.core.redaction import printable
 
 _LEVEL_NAMES = {"WARNING": "warn", "CRITICAL": "fatal"}
+_LEVELS = ("debug", "info", "warning", "error")
+_STYLES = ("json", "text", "auto")
 _COLOURS = {"warn": "33", "error": "31", "fatal": "31;1", "debug": "2"}
 
 
@@ -18,7 +22,7 @@ class JsonFormatter(logging.Formatter):
     """`level, message, …fields, timestamp` (ISO 8601, milliseconds, Z)."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, Any] = {"level": _level(record), "message": record.getMessage()}
+        line: dict[str, Any] = {"level": _level(record), "message": _summary(record)}
         line |= getattr(record, "fields", {})
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
@@ -35,10 +39,10 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         level = _level(record)
-        fields = " ".join(f"{key}={_short(value)}" for key, value in getattr(record, "fields", {}).items())
+        fields = pairs(getattr(record, "fields", {}))
         shade = _COLOURS.get(level) if self._colour else None
         name = f"\x1b[{shade}m{level:<5}\x1b[0m" if shade else f"{level:<5}"
-        line = f"{timestamp(record.created)[11:23]} {name} {printable(record.getMessage())}"
+        line = f"{timestamp(record.created)[11:23]} {name} {printable(_summary(record))}"
         if fields:
             line += f"  {fields}"
         if record.exc_info:
@@ -46,8 +50,15 @@ class TextFormatter(logging.Formatter):
         return line
 
 
-def configure_logs(level: str, style: str, stream: TextIO | None = None) -> None:
-    """Send the `redrive` logger to a stream (standard error) as `json`, `text`, or by `auto`."""
+def configure_logs(level: str = "info", style: str = "json", stream: TextIO | None = None) -> None:
+    """Send the `redrive` logger to a stream (standard error) as `json`, `text`, or by `auto`.
+
+    `auto` is text on a terminal and JSON elsewhere. The levels are debug, info, warning and error.
+    """
+    if level.lower() not in _LEVELS:
+        raise ConfigurationError(f"the log level {level!r} is not known: use one of {', '.join(_LEVELS)}")
+    if style not in _STYLES:
+        raise ConfigurationError(f"the log format {style!r} is not known: use one of {', '.join(_STYLES)}")
     stream = stream or sys.stderr
     on_terminal = stream.isatty()
     chosen = style if style != "auto" else ("text" if on_terminal else "json")
@@ -57,6 +68,16 @@ def configure_logs(level: str, style: str, stream: TextIO | None = None) -> None
     logger.handlers[:] = [handler]
     logger.setLevel(level.upper())
     logger.propagate = False
+
+
+def pairs(fields: Mapping[str, Any]) -> str:
+    """Names and values on one line, without control sequences."""
+    return " ".join(f"{name}={_short(value)}" for name, value in fields.items())
+
+
+def _summary(record: logging.LogRecord) -> str:
+    """Its text without the fields, which our formats write themselves."""
+    return str(getattr(record, "summary", None) or record.getMessage())
 
 
 def _level(record: logging.LogRecord) -> str:

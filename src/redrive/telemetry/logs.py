@@ -1,6 +1,8 @@
 """Events as log lines, with the exact fields of R34.
 
-Uses the `redrive` logger of the standard library: a library user's own logging configuration applies.
+Uses the `redrive` logger of the standard library: a library user's own logging configuration applies. The
+text of a record says what it is about, since most formats show that alone; our own formats take the record's
+`summary` and `fields` instead.
 Payloads never appear; reasons are redacted (S15).
 """
 
@@ -15,7 +17,7 @@ from redrive.core.message import Delivery
 from redrive.core.redaction import redact
 from redrive.telemetry import events
 from redrive.telemetry.events import Event
-from redrive.telemetry.log_format import timestamp
+from redrive.telemetry.log_format import pairs, timestamp
 
 logger = logging.getLogger("redrive")
 
@@ -29,7 +31,27 @@ def log_event(event: Event) -> None:
     if isinstance(event, events.Concern):
         fields["alert"] = True
     error = event.error if isinstance(event, events.LoopFailed) else None
-    logger.log(level, text, extra={"fields": fields}, exc_info=error)
+    whole = f"{text}: {words}" if (words := pairs(_told(event, fields))) else text
+    logger.log(level, "%s", whole, extra={"summary": text, "fields": fields}, exc_info=error)
+
+
+def _told(event: Event, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What the text of a record says: of a message the most important, of all else everything."""
+    if not isinstance(event, events.MessageEvent):
+        return {name: value for name, value in fields.items() if name != "alert"}
+    return {word: fields[name] for name, word in _WORDS.items() if fields.get(name) is not None}
+
+
+_WORDS = {
+    "queue": "queue",
+    "jobId": "id",
+    "companyId": "tenant",
+    "attempt": "attempt",
+    "reason": "dead",
+    "errorCode": "code",
+    "errorReason": "reason",
+    "nextRetryDelay": "delayMs",
+}
 
 
 def _level(event: Event) -> int:
@@ -54,6 +76,7 @@ _LEVELS: Mapping[type, int] = {
     events.StoreBack: logging.INFO,
     events.LoopFailed: logging.ERROR,
     events.WorkerStarted: logging.INFO,
+    events.WorkerStopping: logging.INFO,
     events.WorkerStopped: logging.INFO,
     events.CleanedUp: logging.DEBUG,
     events.RelayLost: logging.ERROR,
@@ -118,6 +141,9 @@ def _describe_process(event: events.ProcessEvent) -> tuple[str, dict[str, Any]]:
         case events.WorkerStarted():
             started = {"worker": event.worker, "queues": list(event.queues), "store": event.store}
             return "Worker started", started | {"durabilityClass": event.durability}
+        case events.WorkerStopping():
+            stopping = {"worker": event.worker, "running": event.running, "drainS": event.drain_s}
+            return "Worker stops: it takes no new work and finishes what runs", stopping
         case events.WorkerStopped():
             return "Worker stopped", {"worker": event.worker, "released": event.released}
         case events.CleanedUp():
