@@ -74,7 +74,11 @@ def test_one_outage_is_told_once_with_how_many_wait_and_once_when_it_is_over(
     site.outage.worked()
     site.outage.worked()
     assert _lines(said)[-1] == "Mail relay answers again"
-    assert said.records[-1].__dict__["fields"] == {"relay": "smtp://relay", "waiting": 500, "lastedS": 7_200.0}
+    assert said.records[-1].__dict__["fields"] == {
+        "relay": "smtp://relay",
+        "waiting": 500,
+        "lastedS": 7_200.0,
+    }
 
 
 def test_the_next_outage_begins_small_again(site: Site, said: pytest.LogCaptureFixture) -> None:
