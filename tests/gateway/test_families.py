@@ -18,10 +18,10 @@ from redrive.core.settings import RetentionSettings
 from redrive.mail.gateway import QUEUE
 from redrive.mailbox import Mailbox
 from redrive.office.archive.restoring import restore
+from redrive.office.documents.letters import letter_document, shown_message
 from redrive.office.export import Export, Format
-from redrive.office.masking import Mask
+from redrive.office.masking import UNMASKED, Mask
 from redrive.office.retention.duty import Retention
-from redrive.office.wire import account_document, letter_document
 from redrive.testing import Clock, dead_letters, run_until_idle
 from tests.conformance.makers import keys
 
@@ -54,11 +54,11 @@ async def _one_of_three_dies(app: Redrive) -> tuple[str, DeadLetter]:
 
 async def test_a_letter_of_one_of_many_is_shown_with_its_mail(app: Redrive) -> None:
     _, letter = await _one_of_three_dies(app)
-    shown = letter_document(letter)["originalData"]
+    shown = letter_document(letter, UNMASKED, None).original_data
     assert (shown["to"], TEXT in shown["content"]) == ([DIES], True)
     account = await app.store.get(letter.message.id)
     assert account is not None
-    assert account_document(account)["originalData"] == shown
+    assert shown_message(account, UNMASKED, "").original_data == shown
     exported = json.loads(Export(Format.JSON, None).rows([letter]))
     assert exported["originalData"] == shown
     masked = json.loads(Export(Format.JSON, Mask.parse("content")).rows([letter]))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import deque
-from typing import Any
 
 from cyclopts import App
 
@@ -13,9 +11,9 @@ from redrive.cli.render.audit import audit_table, verdict
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.cli.times import since as instant_since
 from redrive.core.records import JournalRow
-from redrive.office.audit import Query, interrupted, read
-from redrive.office.chain import Head, Verification, verify
-from redrive.office.operations.documents import row_document
+from redrive.office.audit import Query
+from redrive.office.chain import Head
+from redrive.office.documents.control import row_document, verification_document
 
 audit = App(name="audit")
 _HEAD = re.compile(r"(\d{1,18}):([0-9a-f]{64})", re.ASCII)
@@ -71,21 +69,17 @@ async def verify_rows(*, head: str | None = None, flags: Flags = NO_FLAGS) -> in
     """
     known = None if head is None else _head(head)
     async with session(flags) as current:
-        found = await verify(current.store, known)
-        current.output.answer(_document(found), lambda: verdict(found))
+        found = await current.office.audit.verify(known)
+        current.output.answer(verification_document(found), lambda: verdict(found))
         if found.whole and found.rows:
-            kept = _head_text(found.head)
-            current.output.note(f"keep this elsewhere, and later: redrive audit verify --head {kept}")
+            current.output.note(f"keep this elsewhere, and later: redrive audit verify --head {found.head}")
         return Exit.OK if found.whole else Exit.FAILED
 
 
 async def _rows(current: Session, query: Query, limit: int, *, unfinished: bool) -> list[JournalRow]:
     if unfinished:
-        return [row for row in await interrupted(current.store) if query.wants(row)][-limit:]
-    latest: deque[JournalRow] = deque(maxlen=limit)
-    async for row in read(current.store, query):
-        latest.append(row)
-    return list(latest)
+        return await current.office.audit.interrupted(query, limit)
+    return (await current.office.audit.latest(query, limit))[::-1]
 
 
 def _head(text: str) -> Head:
@@ -93,17 +87,3 @@ def _head(text: str) -> Head:
     if match is None:
         raise CommandError("--head is not POSITION:HASH as `redrive audit verify` prints it", Exit.USAGE)
     return Head(int(match[1]), match[2])
-
-
-def _head_text(head: Head) -> str:
-    return f"{head.position}:{head.hash}"
-
-
-def _document(found: Verification) -> dict[str, Any]:
-    return {
-        "whole": found.whole,
-        "rows": found.rows,
-        "unchained": found.unchained,
-        "faults": [{"row": fault.position, "what": fault.what} for fault in found.faults],
-        "head": _head_text(found.head),
-    }

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import msgspec
 from cyclopts import App
 from rich.console import RenderableType
 from rich.text import Text
@@ -13,7 +12,7 @@ from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags, session
 from redrive.cli.times import moment
 from redrive.office.access import Credential, Role
-from redrive.office.wire import instant
+from redrive.office.documents.control import key_document
 
 keys = App(name="keys")
 
@@ -38,8 +37,10 @@ async def create(
         A few words to know it by.
     """
     async with session(flags, create=True) as current:
-        credential, text = await current.access.create(role, tenant, name)
-        current.output.answer({"key": text, **_document(credential)}, lambda: Text(text))
+        credential, text = await current.office.access.create(role, tenant, name)
+        current.output.answer(
+            {"key": text, **msgspec.to_builtins(key_document(credential))}, lambda: Text(text)
+        )
         current.output.note(f"shown once: keep it. It ends with: redrive keys revoke {credential.id}")
 
 
@@ -53,9 +54,9 @@ async def list_keys(*, revoked: bool = False, flags: Flags = NO_FLAGS) -> None:
         The revoked ones too.
     """
     async with session(flags) as current:
-        found = [key for key in await current.access.list() if revoked or key.revoked_at is None]
+        found = [key for key in await current.office.access.list() if revoked or key.revoked_at is None]
         found.sort(key=lambda key: key.created_at)
-        document = {"keys": [_document(key) for key in found]}
+        document = {"keys": [key_document(key) for key in found]}
         current.output.answer(document, lambda: _table(current.output, found))
 
 
@@ -70,20 +71,9 @@ async def revoke(key_id: str, /, *, flags: Flags = NO_FLAGS) -> None:
     """
     async with session(flags) as current:
         wanted = key_id.removeprefix("rdk_")[:12] if key_id.startswith("rdk_") else key_id
-        if not await current.access.revoke(wanted):
+        if not await current.office.access.revoke(wanted):
             raise CommandError(f"no key {wanted!r} in this store: see redrive keys list", Exit.NOT_FOUND)
         current.output.answer({"id": wanted, "revoked": True}, lambda: Text(f"{wanted} is revoked"))
-
-
-def _document(key: Credential) -> dict[str, Any]:
-    return {
-        "id": key.id,
-        "role": key.role.value,
-        "companyId": key.tenant,
-        "name": key.name,
-        "createdAt": instant(key.created_at),
-        "revokedAt": instant(key.revoked_at),
-    }
 
 
 def _table(output: Output, found: list[Credential]) -> RenderableType:

@@ -23,7 +23,7 @@ from redrive.core.redaction import printable
 from redrive.engine.signals import stop_on_signals
 from redrive.mailbox import Mailbox, Received
 from redrive.mailbox import folder as folders
-from redrive.office.wire import instant
+from redrive.office.documents.document import instant
 
 PORT = 1025
 mailbox = App(name="mailbox")

@@ -8,8 +8,6 @@ from redrive.cli.problems import CommandError, Exit
 from redrive.cli.render.letter import life
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.core.letters import Account
-from redrive.core.redaction import redact
-from redrive.office.wire import account_document
 
 
 async def show(
@@ -28,24 +26,22 @@ async def show(
     message_id
         The id that `send` or `dlq list` printed; of a dead letter its beginning, where no other begins so.
     body
-        Show the payload too, masked.
+        Show the payload too, masked; --json always has it.
     traceback
         Show the tracebacks of its failures too.
     reveal
         Show the payload without masks; the audit records who did.
     """
     async with session(flags) as current:
-        account = await current.find(message_id)
-        why = await current.messages.why(account)
-        (document,) = await current.shown([account_document(account)], reveal=reveal)
-        body_shown = document.pop("originalData")
-        payload = [body_shown] if body or reveal else []
-        if payload:
-            document["originalData"] = body_shown
-        now = current.store.now()
+        whole_id = await current.office.messages.whole_id(message_id)
+        answer = await current.office.messages.show(whole_id, reveal=reveal)
+        document, now = answer.document, current.store.now()
+        payload = [document.original_data] if body or reveal else []
         current.output.answer(
-            document | {"why": why if reveal else redact(why)},
-            lambda: life(current.output, account, why, now, payload=payload, traceback=traceback),
+            document,
+            lambda: life(
+                current.output, answer.found, document.why, now, payload=payload, traceback=traceback
+            ),
         )
 
 
@@ -58,8 +54,8 @@ async def cancel(message_id: str, /, *, flags: Flags = NO_FLAGS) -> None:
         The message.
     """
     async with session(flags) as current:
-        account = await _find(current, message_id)
-        _answer(current, account, "cancel", await current.messages.cancel(account))
+        account = await current.office.messages.find(message_id)
+        _answer(current, account, "cancel", await current.office.messages.cancel(account))
 
 
 async def run_now(message_id: str, /, *, flags: Flags = NO_FLAGS) -> None:
@@ -71,12 +67,8 @@ async def run_now(message_id: str, /, *, flags: Flags = NO_FLAGS) -> None:
         The message.
     """
     async with session(flags) as current:
-        account = await _find(current, message_id)
-        _answer(current, account, "run-now", await current.messages.run_now(account))
-
-
-async def _find(current: Session, message_id: str) -> Account:
-    return await current.messages.find(message_id)
+        account = await current.office.messages.find(message_id)
+        _answer(current, account, "run-now", await current.office.messages.run_now(account))
 
 
 def _answer(current: Session, account: Account, verb: str, moved: bool) -> None:

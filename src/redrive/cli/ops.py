@@ -21,7 +21,6 @@ from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.core.ports import PAGE
 from redrive.engine.signals import stop_on_signals
 from redrive.office.operations import Operation, OperationState, Snapshot
-from redrive.office.operations.documents import operation_document
 
 ops = App(name="ops")
 _STOOD = (OperationState.HALTED, OperationState.PAUSED, OperationState.CANCELLED)
@@ -41,10 +40,9 @@ async def list_operations(*, limit: int = 20, running: bool = False, flags: Flag
     if not 1 <= limit <= PAGE:
         raise CommandError(f"--limit is {limit}: 1 to {PAGE}", Exit.USAGE)
     async with session(flags) as current:
-        found = await snapshots(current, limit, running=running)
-        document = {"operations": [operation_document(seen) for seen in found]}
-        now = current.store.now()
-        current.output.answer(document, lambda: operation_table(current.output, found, now))
+        answer = await current.office.operations.list(limit=limit, running=running)
+        found, now = answer.found, current.store.now()
+        current.output.answer(answer.document, lambda: operation_table(current.output, found, now))
         note_unattended(current.output, found)
         if found:
             current.output.note(f"one of them: redrive ops show {found[0].operation.id}")
@@ -60,8 +58,8 @@ async def show(operation_id: str, /, *, flags: Flags = NO_FLAGS) -> None:
         The operation.
     """
     async with session(flags) as current:
-        seen = await current.operations.show(operation_id)
-        current.output.answer(operation_document(seen), lambda: operation_page(seen))
+        seen = await current.office.operations.show(operation_id)
+        current.output.answer(current.office.operations.document(seen), lambda: operation_page(seen))
         if seen.unattended:
             current.output.note(unattended_text(operation_id))
         elif seen.operation.state.runs:
@@ -80,7 +78,7 @@ async def pause(operation_id: str, /, *, flags: Flags = NO_FLAGS) -> None:
         The operation.
     """
     async with session(flags) as current:
-        await _answer(current, await current.operations.pause(operation_id))
+        await _answer(current, await current.office.operations.pause(operation_id))
         current.output.note(f"go on: redrive ops resume {operation_id}")
 
 
@@ -94,7 +92,7 @@ async def resume(operation_id: str, /, *, flags: Flags = NO_FLAGS) -> None:
         The operation.
     """
     async with session(flags) as current:
-        await _answer(current, await current.operations.resume(operation_id))
+        await _answer(current, await current.office.operations.resume(operation_id))
         current.output.note(
             f"a running worker or server carries it on; here: redrive ops wait {operation_id}"
         )
@@ -110,11 +108,7 @@ async def cancel(operation_id: str, /, *, flags: Flags = NO_FLAGS) -> None:
         The operation.
     """
     async with session(flags) as current:
-        cancelled = await current.operations.cancel(operation_id)
-        conductor = current.operations.conductor
-        await conductor.advance(operation_id)
-        await conductor.release()
-        await _answer(current, cancelled)
+        await _answer(current, await current.office.operations.cancel(operation_id))
 
 
 @ops.command
@@ -127,13 +121,8 @@ async def wait(operation_id: str, /, *, flags: Flags = NO_FLAGS) -> int:
         The operation.
     """
     async with session(flags) as current:
-        await current.operations.show(operation_id)
+        await current.office.operations.show(operation_id)
         return await conduct(current, operation_id, {}, outcomes=True)
-
-
-async def snapshots(current: Session, limit: int, *, running: bool) -> list[Snapshot]:
-    """The newest operations with their numbers."""
-    return (await current.operations.list(limit=limit, running=running)).found
 
 
 def note_unattended(output: Output, found: list[Snapshot]) -> None:
@@ -150,7 +139,7 @@ async def conduct(
     output = current.output
     try:
         with _cancelled_by_signals(), watching(output) as see:
-            seen = await current.operations.wait(operation_id, outcomes=outcomes, progress=see)
+            seen = await current.office.operations.wait(operation_id, outcomes=outcomes, progress=see)
     except asyncio.CancelledError:
         if output.as_json:
             output.answer(document | {"operation": {"id": operation_id}}, Text)
@@ -158,7 +147,9 @@ async def conduct(
         output.note(f"watch it, and carry it on here: redrive ops wait {operation_id}")
         output.note(f"end it where it is: redrive ops cancel {operation_id}")
         raise KeyboardInterrupt from None
-    output.answer(document | {"operation": operation_document(seen)}, lambda: Text(outcome_text(seen)))
+    output.answer(
+        document | {"operation": current.office.operations.document(seen)}, lambda: Text(outcome_text(seen))
+    )
     for line in next_commands(seen):
         output.note(line)
     return outcome_code(seen)
@@ -228,9 +219,10 @@ def stayed_code(moved: int, skipped: int, expired: int, missing: int, *, named: 
 
 
 async def _answer(current: Session, operation: Operation) -> None:
-    seen = await current.operations.show(operation.id)
+    seen = await current.office.operations.show(operation.id)
     current.output.answer(
-        operation_document(seen), lambda: Text(f"{operation.id} is {seen.operation.state}: {_far(seen)}")
+        current.office.operations.document(seen),
+        lambda: Text(f"{operation.id} is {seen.operation.state}: {_far(seen)}"),
     )
 
 

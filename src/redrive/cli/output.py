@@ -37,10 +37,12 @@ class Output:
         self.console = _console(sys.stdout)
         self.notes = _console(sys.stderr)
 
-    def answer(self, document: Mapping[str, Any], render: Callable[[], RenderableType]) -> None:
+    def answer(self, document: object, render: Callable[[], RenderableType]) -> None:
         """The command's answer, in the one form that was asked for."""
         if self.as_json:
-            sys.stdout.write(json.dumps(document) + "\n")
+            from msgspec import to_builtins
+
+            sys.stdout.write(json.dumps(document, default=to_builtins) + "\n")
         else:
             self.console.print(render(), soft_wrap=not self.console.is_terminal)
         sys.stdout.flush()

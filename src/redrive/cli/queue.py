@@ -11,7 +11,7 @@ from redrive.cli.problems import Exit
 from redrive.cli.render.store import queue_table
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.core.ports import QueueCounts
-from redrive.office.wire import queue_document
+from redrive.office.documents.control import queue_document
 
 queue = App(name="queue")
 
@@ -20,7 +20,7 @@ queue = App(name="queue")
 async def list_queues(*, flags: Flags = NO_FLAGS) -> None:
     """Every queue with its counts."""
     async with session(flags) as current:
-        found = await current.queues.every()
+        found = await current.office.queues.every()
         document = {"queues": [queue_document(one) for one in found]}
         current.output.answer(document, lambda: queue_table(current.output, found, current.store.now()))
 
@@ -35,8 +35,7 @@ async def pause(queue: str, /, *, flags: Flags = NO_FLAGS) -> None:
         The queue.
     """
     async with session(flags) as current:
-        found = await current.known_queue(queue)
-        await current.queues.pause(found)
+        found = await current.office.queues.pause(queue)
         _answer(current.output, found, "paused", f"again with: redrive queue resume {found}")
 
 
@@ -50,8 +49,7 @@ async def resume(queue: str, /, *, flags: Flags = NO_FLAGS) -> None:
         The queue.
     """
     async with session(flags) as current:
-        found = await current.known_queue(queue)
-        await current.queues.resume(found)
+        found = await current.office.queues.resume(queue)
         _answer(current.output, found, "running", "")
 
 
@@ -67,20 +65,20 @@ async def purge(queue: str, /, *, yes: bool = False, flags: Flags = NO_FLAGS) ->
         Do not ask.
     """
     async with session(flags) as current:
-        found = await current.known_queue(queue)
+        found = await current.office.queues.named(queue)
         waiting = await _waiting(current, found)
         question = f"purge {found}: remove {waiting:,} waiting messages for good"
         if not await current.output.confirm(question, yes=yes):
             return Exit.FAILED
         with current.output.progress(f"purging {found}", waiting) as progress:
-            removed = await current.queues.purge(found, progress)
+            removed = await current.office.queues.purge(found, progress)
         document = {"queue": found, "removed": removed}
         current.output.answer(document, lambda: Text(f"{removed:,} messages removed from {found}"))
         return Exit.OK
 
 
 async def _waiting(current: Session, queue: str) -> int:
-    counts: list[QueueCounts] = [one.counts for one in await current.queues.every()]
+    counts: list[QueueCounts] = [one.counts for one in await current.office.queues.every()]
     return sum(
         one.pending + one.scheduled + one.retry_scheduled + one.suspects
         for one in counts

@@ -9,32 +9,21 @@ from __future__ import annotations
 import os
 import pwd
 import socket
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from cyclopts import Parameter
 
 from redrive.cli.output import Output
 from redrive.cli.problems import CommandError, Exit
 from redrive.config import Settings, load, store_file
-from redrive.core.letters import Account
 from redrive.core.ports import Store
-from redrive.office.access import Access
 from redrive.office.audit import Actor
-from redrive.office.groups import Groups
 from redrive.office.index import Index
-from redrive.office.letters import Letters
-from redrive.office.masking import Mask, record_reveal
-from redrive.office.messages import Messages
 from redrive.office.office import ActingOffice
-from redrive.office.operations import Operations
-from redrive.office.queues import Queues
-from redrive.office.sql import Sql
-from redrive.office.tenants import Tenants
 from redrive.wiring import make_index, make_office, make_store
 
 
@@ -68,14 +57,13 @@ NO_FLAGS = Flags()
 
 
 class Session:
-    """An open store with the office's verbs, for the person at the terminal."""
+    """An open store and the office on it, for the person at the terminal."""
 
     def __init__(self, output: Output, settings: Settings, store: Store) -> None:
         self.output = output
         self.settings = settings
         self.store = store
         self.actor = operator()
-        self.mask = Mask.parse(settings.office.masked)
 
     @cached_property
     def index(self) -> Index:
@@ -84,57 +72,9 @@ class Session:
 
     @cached_property
     def office(self) -> ActingOffice:
-        """The office's verbs."""
+        """The office's verbs for this person."""
         office = make_office(self.store, self.index, self.settings.policy, self.settings)
         return office.acting(self.actor, files=True)
-
-    @property
-    def letters(self) -> Letters:
-        return self.office.letters
-
-    @property
-    def messages(self) -> Messages:
-        return self.office.messages
-
-    @property
-    def operations(self) -> Operations:
-        return self.office.operations
-
-    @property
-    def queues(self) -> Queues:
-        return self.office.queues
-
-    @property
-    def tenants(self) -> Tenants:
-        return self.office.tenants
-
-    @property
-    def access(self) -> Access:
-        return self.office.access
-
-    @property
-    def groups(self) -> Groups:
-        return self.office.groups
-
-    @property
-    def sql(self) -> Sql:
-        return self.office.sql
-
-    async def find(self, given: str) -> Account:
-        """The message of this id, or the dead letter whose id begins so; NOT_FOUND when there is none."""
-        return await self.messages.find(await self.messages.whole_id(given))
-
-    async def known_queue(self, given: str) -> str:
-        """The queue of this name, or of this dead-letter queue's name; NoQueue when there is none."""
-        return await self.queues.named(given)
-
-    async def shown(self, documents: Iterable[Mapping[str, Any]], *, reveal: bool) -> list[dict[str, Any]]:
-        """Letters or messages as they may be shown: masked, or revealed with a row in the audit."""
-        given = list(documents)
-        if not reveal:
-            return [self.mask.document(document) for document in given]
-        await record_reveal(self.store, self.actor, [str(document["jobId"]) for document in given])
-        return [dict(document) for document in given]
 
     async def close(self) -> None:
         """Let go of the index; the store is closed by whoever opened it."""

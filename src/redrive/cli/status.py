@@ -6,22 +6,17 @@ import os
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from redrive.cli.ops import note_unattended, snapshots
+from redrive.cli.ops import note_unattended
 from redrive.cli.output import Output, name
 from redrive.cli.render.operation import operation_table
 from redrive.cli.render.store import capacity_line, lane_table, queue_table, store_line
 from redrive.cli.session import NO_FLAGS, Flags, session
-from redrive.cli.tenant import all_lanes
 from redrive.core.condition import Capacity
-from redrive.office.documents.control import whole_notice
-from redrive.office.operations.documents import operation_document
+from redrive.office.documents.control import lane_document, queue_document, whole_notice
 from redrive.office.queues import QueueStatus
-from redrive.office.retention.notice import notices
-from redrive.office.wire import lane_document, queue_document
 
 _OPERATIONS_SHOWN = 20
 
@@ -35,18 +30,20 @@ async def status(*, lanes: str | None = None, flags: Flags = NO_FLAGS) -> None:
         A queue whose tenants are shown too.
     """
     async with session(flags) as current:
-        described, capacity = await current.store.describe(), await current.store.capacity()
-        queues, announced = await current.queues.every(), await notices(current.store)
-        running = await snapshots(current, _OPERATIONS_SHOWN, running=True)
+        stands = await current.office.queues.status()
+        described, capacity = stands.described, stands.capacity
+        queues, announced = stands.queues, stands.notices
+        answer = await current.office.operations.list(limit=_OPERATIONS_SHOWN, running=True)
+        running = answer.found
         warnings = _warnings(current.settings.retention.folder, queues)
         document: dict[str, Any] = {
             "store": described.url,
             "durability": described.durability.value,
             "capacity": _capacity_document(capacity),
             "queues": [queue_document(one) for one in queues],
-            "retention": [msgspec.to_builtins(whole_notice(notice)) for notice in announced],
+            "retention": [whole_notice(notice) for notice in announced],
             "warnings": warnings,
-            "operations": [operation_document(seen) for seen in running],
+            "operations": answer.document.operations,
         }
         now = current.store.now()
         parts: list[RenderableType] = [
@@ -60,7 +57,7 @@ async def status(*, lanes: str | None = None, flags: Flags = NO_FLAGS) -> None:
         if running:
             parts += [Text(), operation_table(current.output, running, now)]
         if lanes is not None:
-            tenants = await all_lanes(current, await current.known_queue(lanes))
+            tenants = await current.office.tenants.every(lanes)
             document["lanes"] = [lane_document(lane) for lane in tenants]
             parts += [Text(), lane_table(current.output, tenants, now)]
         current.output.answer(document, lambda: Group(*parts))

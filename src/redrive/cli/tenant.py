@@ -12,9 +12,8 @@ from redrive.cli.render.store import lane_table
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.core.lanes import Lane, LaneChange
 from redrive.core.limits import Rate
-from redrive.core.ports import PAGE
+from redrive.office.documents.control import lane_document
 from redrive.office.filters.terms import Named, NameField
-from redrive.office.wire import lane_document
 
 tenant = App(name="tenant")
 
@@ -29,10 +28,7 @@ async def list_tenants(*, queue: str | None = None, flags: Flags = NO_FLAGS) -> 
         Only those of this queue.
     """
     async with session(flags) as current:
-        names = await current.store.queue_names() if queue is None else [await current.known_queue(queue)]
-        lanes = [lane for one in names for lane in await all_lanes(current, one)]
-        lanes.sort(key=lambda lane: (-lane.dead, -lane.waiting, lane.tenant))
-        _answer(current, lanes)
+        _answer(current, await current.office.tenants.every(queue))
 
 
 @tenant.command
@@ -45,7 +41,7 @@ async def show(tenant: str, /, *, flags: Flags = NO_FLAGS) -> None:
         The tenant.
     """
     async with session(flags) as current:
-        _answer(current, await _known(current, tenant))
+        _answer(current, await current.office.tenants.show(tenant))
         chosen = Named(NameField.TENANT, (tenant,))
         current.output.note(f"its dead letters: {command('dlq', 'groups', '--filter', chosen)}")
 
@@ -62,9 +58,8 @@ async def pause(tenant: str, /, *, queue: str | None = None, flags: Flags = NO_F
         Only in this queue; default: in all that it uses now.
     """
     async with session(flags) as current:
-        place = await _place(current, tenant, queue)
-        _answer(current, await current.tenants.pause(tenant, place))
-        where = () if place is None else ("--queue", place)
+        _answer(current, await current.office.tenants.pause(tenant, queue))
+        where = () if queue is None else ("--queue", queue)
         current.output.note(f"again with: {command('tenant', 'resume', tenant, *where)}")
 
 
@@ -80,8 +75,7 @@ async def resume(tenant: str, /, *, queue: str | None = None, flags: Flags = NO_
         Only in this queue; default: in all that it uses now.
     """
     async with session(flags) as current:
-        place = await _place(current, tenant, queue)
-        _answer(current, await current.tenants.resume(tenant, place))
+        _answer(current, await current.office.tenants.resume(tenant, queue))
 
 
 @tenant.command(name="set")
@@ -117,20 +111,7 @@ async def set_tenant(
         weight=weight, cap=cap, rate=None if rate is None else Rate.parse(rate), unlimited=unlimited
     )
     async with session(flags) as current:
-        place = await _place(current, tenant, queue)
-        _answer(current, await current.tenants.set(tenant, place, change))
-
-
-async def _place(current: Session, tenant: str, queue: str | None) -> str | None:
-    """The queue meant, which must exist; without one, the tenant must."""
-    if queue is not None:
-        return await current.known_queue(queue)
-    await _known(current, tenant)
-    return None
-
-
-async def _known(current: Session, tenant: str) -> list[Lane]:
-    return await current.tenants.show(tenant)
+        _answer(current, await current.office.tenants.set(tenant, queue, change))
 
 
 def _answer(current: Session, lanes: Sequence[Lane]) -> None:
@@ -138,11 +119,3 @@ def _answer(current: Session, lanes: Sequence[Lane]) -> None:
         return lane_table(current.output, lanes, current.store.now())
 
     current.output.answer({"lanes": [lane_document(lane) for lane in lanes]}, render)
-
-
-async def all_lanes(current: Session, queue: str) -> list[Lane]:
-    """Every lane of a queue."""
-    found: list[Lane] = []
-    while page := await current.store.lanes(queue, after=found[-1].tenant if found else None, limit=PAGE):
-        found += page
-    return found

@@ -135,8 +135,13 @@ class Letters:
         """The letters meant, by tenant and age."""
         asked = await self.filter(text, queue, tenant)
         found = await shape(self._index, asked, scope=self._view.scope, limit=limit)
-        notice = unsearched(asked)
-        return Answer(found, shape_document(found, behind=self.freshness.behind, notice=notice))
+        document = shape_document(
+            found,
+            behind=self.freshness.behind,
+            notice=unsearched(asked),
+            empty=empty_document(await self.explain(asked, found.total)),
+        )
+        return Answer(found, document)
 
     async def export(
         self, selection: Selection, form: Format, *, reveal: bool = False

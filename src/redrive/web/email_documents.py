@@ -14,7 +14,7 @@ from redrive.core.letters import Account
 from redrive.core.lifecycle import State
 from redrive.mail.desk import MailStatus, Recipient, RecipientState
 from redrive.mail.writing.mail import Mail
-from redrive.office.wire import instant
+from redrive.office.documents.document import instant
 from redrive.web.answers import MOST_S
 
 

@@ -92,7 +92,7 @@ def test_nothing_moved_is_failed_or_not_found(shop: Shop) -> None:
 
 
 def test_letters_past_their_own_short_life_stay_unless_asked_for(shop: Shop) -> None:
-    message_id = shop.send({"permanent": "no"}, "--ttl", "0.001s")
+    message_id = shop.send({"permanent": "no"}, "--ttl", "0.001")
     shop.work()
     announced = shop.ok("dlq", "redrive", "--all", "--yes")
     assert (announced["operation"], announced["preview"]["expired"]) == (None, 1)

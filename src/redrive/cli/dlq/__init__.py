@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from cyclopts import App
 
-from redrive.cli.dlq.choice import (
-    FilterText,
-    asked,
-    emptiness,
-    emptiness_document,
-    freshness_document,
-    note_emptiness,
-    whole_letters,
-)
+from redrive.cli.dlq.choice import FilterText, asked, note_emptiness, with_freshness
 from redrive.cli.output import command
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.render.letter import letter_lines, life
 from redrive.cli.session import NO_FLAGS, Flags, session
-from redrive.core.letters import as_letter
-from redrive.core.lifecycle import State
 from redrive.core.ports import PAGE
-from redrive.office.index import FoundPage, Order
-from redrive.office.wire import letter_document
+from redrive.office.index import Order
 
 dlq = App(name="dlq")
 
@@ -60,27 +49,19 @@ async def list_letters(
     if not 1 <= limit <= PAGE:
         raise CommandError(f"--limit is {limit}: 1 to {PAGE}", Exit.USAGE)
     async with session(flags) as current:
-        read = await asked(current, filter, queue, tenant)
+        text = await asked(current, filter, queue, tenant)
         place = Order.NEWEST if newest else Order.OLDEST
-        page = await current.index.find(read, after=after, limit=limit, order=place)
-        found = await whole_letters(current, page.letters)
-        documents = await current.shown(map(letter_document, found), reveal=reveal)
-        elsewhere = page.cursor is not None or after is not None
-        empty = None if elsewhere else await emptiness(current, read, len(page.letters))
-        document = {
-            "letters": documents,
-            "cursor": page.cursor,
-            "looked": _looked(page),
-            "empty": emptiness_document(empty),
-            "index": freshness_document(current),
-        }
-        now = current.store.now()
-        current.output.answer(document, lambda: letter_lines(current.output, found, now))
-        note_emptiness(current, empty)
+        answer = await current.office.letters.find(
+            text, order=place, after=after, limit=limit, reveal=reveal, whole=True
+        )
+        page, found, now = answer.document, answer.found, current.store.now()
+        current.output.answer(with_freshness(current, page), lambda: letter_lines(current.output, found, now))
+        if page.empty is not None:
+            await note_emptiness(current, text)
         if page.looked is not None and page.cursor is not None:
             current.output.note(f"looked at {page.looked.letters:,} of {page.looked.of:,} letters so far")
         if page.cursor is not None:
-            kept = ["--filter", str(read)] if read.terms else []
+            kept = ["--filter", text] if text else []
             kept += ["--newest"] if newest else []
             more = command("dlq", "list", *kept, "--limit", limit, "--after", page.cursor)
             current.output.note(f"more: {more}")
@@ -113,26 +94,19 @@ async def show(
         Show the payload without masks; the audit records who did.
     """
     async with session(flags) as current:
-        account = await current.find(message_id)
-        if account.state is not State.DEAD:
-            raise CommandError(
-                f"{message_id} is {account.state}, not a dead letter: see redrive show {message_id}",
-                Exit.NOT_FOUND,
-            )
-        why, now = await current.messages.why(account), current.store.now()
-        (document,) = await current.shown([letter_document(as_letter(account))], reveal=reveal)
-        payload = [document["originalData"]] if body or reveal else []
+        letter_id = await current.office.messages.whole_id(message_id)
+        answer = await current.office.letters.show(letter_id, reveal=reveal)
+        document, now = answer.document, current.store.now()
+        payload = [document.original_data] if body or reveal else []
         current.output.answer(
             document,
-            lambda: life(current.output, account, why, now, payload=payload, traceback=traceback),
+            lambda: life(
+                current.output, answer.found, document.why, now, payload=payload, traceback=traceback
+            ),
         )
-        if document["fingerprint"]:
-            others = command("dlq", "group", "show", document["fingerprint"])
+        if document.fingerprint:
+            others = command("dlq", "group", "show", document.fingerprint)
             current.output.note(f"others like it: {others}")
-
-
-def _looked(page: FoundPage) -> dict[str, int] | None:
-    return None if page.looked is None else {"letters": page.looked.letters, "of": page.looked.of}
 
 
 for place in (

@@ -10,7 +10,6 @@ from rich.text import Text
 from redrive.cli.dlq.choice import (
     NO_CHOICE,
     Choice,
-    emptiness_document,
     letter_pages,
     note_emptiness,
     selection,
@@ -21,8 +20,8 @@ from redrive.cli.output import command
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.render.operation import nothing_text, preview_page
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
+from redrive.office.documents.operations import preview_document
 from redrive.office.operations import Kind, Order, Selection
-from redrive.office.operations.documents import preview_document
 from redrive.office.retention.departure import Departure
 
 
@@ -51,12 +50,13 @@ async def archive(
         place = _folder(current, folder)
         chosen = await selection(current, ids, choice)
         wanted = Order(Kind.DISCARD, chosen, expired=True)
-        found = await current.operations.preview(wanted)
+        found = await current.office.operations.preview(wanted)
+        preview = preview_document(found)
         document: dict[str, Any] = {
             "verb": "archive",
             "dryRun": dry_run,
-            "preview": preview_document(found),
-            "empty": emptiness_document(found.empty),
+            "preview": preview,
+            "empty": preview.empty,
             "archived": 0,
             "files": [],
         }
@@ -64,7 +64,7 @@ async def archive(
         if dry_run or not found.count:
             page = preview_page(output, "archive", found)
             output.answer(document, lambda: page if found.count else Text(nothing_text("archive", found)))
-            note_emptiness(current, found.empty)
+            await note_emptiness(current, chosen.filter, found.count)
             return Exit.OK if dry_run or not found.missing else Exit.NOT_FOUND
         if not await confirmed(current, wanted, found, verb="archive", yes=yes):
             return Exit.FAILED
@@ -81,7 +81,7 @@ async def restore(file: Path, /, *, flags: Flags = NO_FLAGS) -> int:
     """
     path = _existing(file)
     async with session(flags, create=True) as current:
-        started = await current.operations.start(Order(Kind.RESTORE, file=path))
+        started = await current.office.operations.start(Order(Kind.RESTORE, file=path))
         return await conduct(current, started.id, {"verb": "restore", "file": path})
 
 

@@ -18,10 +18,8 @@ from redrive.cli.session import Session
 from redrive.core.letters import DeadLetter, as_letter
 from redrive.core.lifecycle import State
 from redrive.core.ports import PAGE
-from redrive.office.documents.letters import empty_document
-from redrive.office.emptiness import Emptiness, explain_empty
-from redrive.office.filters import Filter, FilterError, parse
-from redrive.office.filters.terms import Named, NameField
+from redrive.office.documents.document import Document
+from redrive.office.filters import FilterError, parse
 from redrive.office.index import Found
 from redrive.office.operations import Selection
 
@@ -69,54 +67,43 @@ async def selection(current: Session, ids: tuple[str, ...], choice: Choice) -> S
     if ids:
         return Selection(ids=ids)
     wanted = await asked(current, choice.filter, choice.queue, choice.tenant)
-    return Selection(filter=str(wanted), limit=choice.limit)
+    return Selection(filter=wanted, limit=choice.limit)
 
 
-async def asked(current: Session, text: str | None, queue: str | None, tenant: str | None) -> Filter:
+async def asked(current: Session, text: str | None, queue: str | None, tenant: str | None) -> str:
     """The filter of these flags together; without any, every letter."""
+    letters = current.office.letters
     try:
-        read = parse(text or "", current.store.now())
+        await letters.filter(text or "")
     except FilterError as error:
         raise PlacedError(
             f"--filter: {error.problem}: {error.advice}. docs/filters.md has the language",
             text or "",
             error.position,
         ) from error
-    flags = [Named(NameField.QUEUE, (await current.known_queue(queue),))] if queue is not None else []
-    flags += [Named(NameField.TENANT, (tenant,))] if tenant is not None else []
-    together = Filter((*flags, *read.terms))
     try:
-        return parse(str(together))
+        return str(await letters.filter(text or "", queue, tenant))
     except FilterError as error:
         raise CommandError(f"--queue and --tenant with --filter: {error.problem}", Exit.USAGE) from error
 
 
-async def emptiness(current: Session, wanted: str | Filter, found: int) -> Emptiness | None:
-    """Why a filter finds nothing; None where it finds something, or where every letter was asked for."""
-    read = parse(wanted) if isinstance(wanted, str) else wanted
-    return await explain_empty(current.index, read, found)
-
-
-def emptiness_document(found: Emptiness | None) -> dict[str, Any] | None:
-    """The same for --json."""
-    document: dict[str, Any] | None = msgspec.to_builtins(empty_document(found))
-    return document
-
-
-def note_emptiness(current: Session, found: Emptiness | None) -> None:
-    """The same for people."""
-    for sentence in () if found is None else found.sentences:
+async def note_emptiness(current: Session, text: str, found: int = 0) -> None:
+    """Say why a filter finds nothing, where it does."""
+    letters = current.office.letters
+    empty = await letters.explain(await letters.filter(text), found)
+    for sentence in () if empty is None else empty.sentences:
         current.output.note(sentence)
 
 
-def freshness_document(current: Session) -> dict[str, Any]:
-    """How what was found stands to the store, for --json; for people a note when it is behind."""
-    fresh = current.index.freshness
+def with_freshness(current: Session, document: Document) -> dict[str, Any]:
+    """A document, and how it stands to the store; for people a note when it is behind."""
+    fresh = current.office.letters.freshness
     if fresh.problem is not None:
         current.output.note(f"as of {fresh.stale_s:.0f} s ago: the store does not answer ({fresh.problem})")
     elif fresh.behind:
         current.output.note("not all letters are known here yet: ask again in a moment")
-    return {"staleSeconds": fresh.stale_s, "behind": fresh.behind, "problem": fresh.problem}
+    stands = {"staleSeconds": fresh.stale_s, "behind": fresh.behind, "problem": fresh.problem}
+    return {**msgspec.to_builtins(document), "index": stands}
 
 
 async def whole_letters(current: Session, found: Sequence[Found]) -> list[DeadLetter]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from redrive.cli.dlq.choice import NO_CHOICE, Choice, emptiness, note_emptiness, selection
+from redrive.cli.dlq.choice import NO_CHOICE, Choice, note_emptiness, selection
 from redrive.cli.dlq.run import Going, order
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
@@ -58,12 +58,13 @@ async def _to_output(current: Session, chosen: Selection, form: Format, *, revea
     if current.output.as_json and form is not Format.JSON:
         raise CommandError("--json and csv on standard output: leave one of them out", Exit.USAGE)
     written = 0
-    async for piece in current.letters.export(chosen, form, reveal=reveal):
+    async for piece in current.office.letters.export(chosen, form, reveal=reveal):
         sys.stdout.buffer.write(piece.data)
         written += piece.letters
     sys.stdout.buffer.flush()
     current.output.note(f"{written:,} exported")
-    note_emptiness(current, await emptiness(current, chosen.filter, written))
+    if not chosen.ids:
+        await note_emptiness(current, chosen.filter, written)
     return Exit.OK
 
 

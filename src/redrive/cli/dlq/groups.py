@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
+import msgspec
 from cyclopts import App
 from rich.text import Text
 
-from redrive.cli.dlq.choice import (
-    FilterText,
-    asked,
-    emptiness,
-    emptiness_document,
-    freshness_document,
-    note_emptiness,
-)
+from redrive.cli.dlq.choice import FilterText, asked, note_emptiness, with_freshness
 from redrive.cli.output import command, name
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.render.group import group_lines, said_page
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.cli.times import until as instant_until
-from redrive.office.filters.terms import Named, NameField, Reasoned
-from redrive.office.groups import Group, GroupBy
-from redrive.office.groups.documents import group_document, said_document
+from redrive.office.documents.groups import said_document, shown_group
+from redrive.office.groups import Group, GroupBy, group_term
 from redrive.office.groups.standing import Said
 
 group = App(name="group", help="Say what is known about a group of dead letters.")
 
 _ALL_GROUPS = 10_000
-_NAMED = {
-    GroupBy.FINGERPRINT: NameField.FINGERPRINT,
-    GroupBy.CODE: NameField.CODE,
-    GroupBy.TENANT: NameField.TENANT,
-    GroupBy.QUEUE: NameField.QUEUE,
-}
 
 
 async def groups(
@@ -61,20 +48,14 @@ async def groups(
     if not 1 <= limit <= _ALL_GROUPS:
         raise CommandError(f"--limit is {limit}: 1 to {_ALL_GROUPS:,}", Exit.USAGE)
     async with session(flags) as current:
-        read = await asked(current, filter, queue, tenant)
-        found = await current.groups.list(by, read, limit=limit)
-        empty = await emptiness(current, read, len(found))
-        document = {
-            "by": by.value,
-            "groups": [group_document(one) for one in found],
-            "empty": emptiness_document(empty),
-            "index": freshness_document(current),
-        }
-        now = current.store.now()
-        current.output.answer(document, lambda: group_lines(current.output, found, now))
-        note_emptiness(current, empty)
-        if found:
-            _advise(current, found[0])
+        text = await asked(current, filter, queue, tenant)
+        answer = await current.office.groups.find(by, text, limit=limit)
+        document, now = with_freshness(current, answer.document) | {"by": by.value}, current.store.now()
+        current.output.answer(document, lambda: group_lines(current.output, answer.found, now))
+        if answer.document.empty is not None:
+            await note_emptiness(current, text)
+        if answer.found:
+            _advise(current, answer.found[0])
 
 
 @group.command
@@ -90,13 +71,7 @@ async def show(key: str, /, *, by: GroupBy = GroupBy.FINGERPRINT, flags: Flags =
     """
     async with session(flags) as current:
         found, said = await _known(current, by, key)
-        document = {
-            "by": by.value,
-            "key": key,
-            "group": None if found is None else group_document(found),
-            "said": said_document(said),
-        }
-        now = current.store.now()
+        document, now = shown_group(by, key, found, said), current.store.now()
         current.output.answer(document, lambda: said_page(current.output, found, said, now))
         if found is not None:
             _advise(current, found)
@@ -117,7 +92,7 @@ async def note(key: str, text: str, /, *, by: GroupBy = GroupBy.FINGERPRINT, fla
     """
     async with session(flags) as current:
         await _known(current, by, key)
-        _answer(current, key, await current.groups.note(by, key, text), "has a new note")
+        _answer(current, key, await current.office.groups.note(by, key, text), "has a new note")
 
 
 @group.command
@@ -146,7 +121,7 @@ async def ignore(
     async with session(flags) as current:
         await _known(current, by, key)
         until_at = None if until is None else instant_until(until, current.store.now())
-        said = await current.groups.ignore(by, key, until_count=until_count, until_at=until_at)
+        said = await current.office.groups.ignore(by, key, until_count=until_count, until_at=until_at)
         _answer(current, key, said, "is ignored")
 
 
@@ -163,7 +138,7 @@ async def resolve(key: str, /, *, by: GroupBy = GroupBy.FINGERPRINT, flags: Flag
     """
     async with session(flags) as current:
         await _known(current, by, key)
-        _answer(current, key, await current.groups.resolve(by, key), "is resolved")
+        _answer(current, key, await current.office.groups.resolve(by, key), "is resolved")
 
 
 @group.command
@@ -179,14 +154,12 @@ async def reopen(key: str, /, *, by: GroupBy = GroupBy.FINGERPRINT, flags: Flags
     """
     async with session(flags) as current:
         await _known(current, by, key)
-        _answer(current, key, await current.groups.reopen(by, key), "is open")
+        _answer(current, key, await current.office.groups.reopen(by, key), "is open")
 
 
 async def _known(current: Session, by: GroupBy, key: str) -> tuple[Group | None, Said]:
     """The group, as far as it has letters, and what was said; NOT_FOUND when there is neither."""
-    listed = await current.groups.list(by, limit=_ALL_GROUPS)
-    found = next((one for one in listed if one.counts.key == key), None)
-    said = await current.groups.said(by, key)
+    found, said = await current.office.groups.show(by, key)
     if found is None and said == Said():
         raise CommandError(
             f"no group {key!r} by {by}: redrive dlq groups --by {by} shows those there are", Exit.NOT_FOUND
@@ -195,20 +168,15 @@ async def _known(current: Session, by: GroupBy, key: str) -> tuple[Group | None,
 
 
 def _answer(current: Session, key: str, said: Said, what: str) -> None:
-    document = {"key": key, **said_document(said)}
+    document = {"key": key, **msgspec.to_builtins(said_document(said))}
     current.output.answer(document, lambda: Text.assemble(name(key), f" {what}"))
 
 
 def _advise(current: Session, one: Group) -> None:
     counts = one.counts
-    if counts.by is GroupBy.AGE:
+    chosen = group_term(counts.by, counts.key)
+    if chosen is None:
         return
-    chosen = _term(counts.by, counts.key)
     back = command("dlq", "redrive", "--filter", chosen, "--canary", 5, "--rate", "20/s")
     current.output.note(f"read one: {command('dlq', 'show', counts.sample.id)}")
     current.output.note(f"bring back: {back}")
-
-
-def _term(by: GroupBy, key: str) -> str:
-    field = _NAMED.get(by)
-    return str(Reasoned((key,)) if field is None else Named(field, (key,)))

@@ -56,7 +56,7 @@ async def redrive(
             halt_share=share,
             halt_least=halt_least,
             expired=include_expired,
-            to_queue=None if to is None else await current.known_queue(to),
+            to_queue=None if to is None else await current.office.queues.named(to),
         )
         return await order(current, wanted, going)
 
@@ -103,13 +103,13 @@ async def edit(
             f"the new payload is not JSON ({error}): nothing was changed", Exit.USAGE
         ) from None
     async with session(flags) as current:
-        await current.messages.find(message_id)
+        await current.office.messages.find(message_id)
         wanted = Order(
             Kind.REDRIVE,
             Selection(ids=(message_id,)),
             expired=True,
             edited=True,
-            to_queue=None if to is None else await current.known_queue(to),
+            to_queue=None if to is None else await current.office.queues.named(to),
         )
         return await order(current, wanted, AS_USUAL, body=text.encode())
 

@@ -11,13 +11,13 @@ from typing import Any
 from cyclopts import Parameter
 from rich.text import Text
 
-from redrive.cli.dlq.choice import emptiness_document, note_emptiness
+from redrive.cli.dlq.choice import note_emptiness
 from redrive.cli.ops import conduct, stayed_code
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.render.operation import nothing_text, preview_page
 from redrive.cli.session import Session
+from redrive.office.documents.operations import preview_document
 from redrive.office.operations import Kind, Order, Preview
-from redrive.office.operations.documents import preview_document
 from redrive.office.queues import live_workers
 
 _MANY = 20
@@ -47,25 +47,26 @@ AS_USUAL = Going()
 async def order(current: Session, wanted: Order, going: Going, *, body: bytes | None = None) -> int:
     """Show what would happen, ask, do it, and say what came of it; the exit code."""
     output, verb = current.output, wanted.kind.value
-    found = await current.operations.preview(wanted)
+    found = await current.office.operations.preview(wanted)
+    preview = preview_document(found)
     document: dict[str, Any] = {
         "verb": verb,
         "dryRun": going.dry_run,
-        "preview": preview_document(found),
-        "empty": emptiness_document(found.empty),
+        "preview": preview,
+        "empty": preview.empty,
         "operation": None,
     }
     if going.dry_run:
         output.answer(document, lambda: preview_page(output, verb, found))
-        note_emptiness(current, found.empty)
+        await note_emptiness(current, wanted.selection.filter, found.count)
         return Exit.OK
     if not found.count:
         output.answer(document, lambda: Text(nothing_text(verb, found)))
-        note_emptiness(current, found.empty)
+        await note_emptiness(current, wanted.selection.filter, found.count)
         return _nothing_code(wanted, found)
     if not await confirmed(current, wanted, found, yes=going.yes):
         return Exit.FAILED
-    started = await current.operations.start(wanted, body=body)
+    started = await current.office.operations.start(wanted, body=body)
     if wanted.canary or (going.wait and wanted.kind is Kind.REDRIVE):
         await _warn_unserved(current, wanted, found)
     return await conduct(current, started.id, document, outcomes=going.wait)

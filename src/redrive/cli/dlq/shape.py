@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.console import RenderableType
 from rich.text import Text
 
-from redrive.cli.dlq.choice import (
-    FilterText,
-    asked,
-    emptiness,
-    emptiness_document,
-    freshness_document,
-    note_emptiness,
-)
+from redrive.cli.dlq.choice import FilterText, asked, note_emptiness, with_freshness
 from redrive.cli.output import Output, command, name
 from redrive.cli.session import NO_FLAGS, Flags, session
 from redrive.office.filters.terms import Named, NameField
 from redrive.office.shape import Shape
-from redrive.office.shape import shape as shape_of
 
 
 async def shape(
@@ -44,33 +34,19 @@ async def shape(
         How many tenants at most; default 20.
     """
     async with session(flags) as current:
-        read = await asked(current, filter, queue, tenant)
-        found = await shape_of(current.index, read, limit=max(1, limit))
-        empty = await emptiness(current, read, found.total)
-        document = _shape_document(found) | {
-            "empty": emptiness_document(empty),
-            "index": freshness_document(current),
-        }
-        current.output.answer(document, lambda: _shape_table(current.output, found))
-        note_emptiness(current, empty)
+        text = await asked(current, filter, queue, tenant)
+        answer = await current.office.letters.shape(text, limit=max(1, limit))
+        found = answer.found
+        document = with_freshness(current, answer.document)
+        current.output.answer(document, lambda: _table(current.output, found))
+        if answer.document.empty is not None:
+            await note_emptiness(current, text)
         if found.rows:
             tenant = str(Named(NameField.TENANT, (found.rows[0].tenant,)))
             current.output.note(f"its causes: {command('dlq', 'groups', '--filter', tenant)}")
 
 
-def _shape_document(found: Shape) -> dict[str, Any]:
-    return {
-        "ages": list(found.labels),
-        "total": found.total,
-        "counts": list(found.counts),
-        "tenants": [
-            {"companyId": row.tenant, "total": row.total, "counts": list(row.counts)} for row in found.rows
-        ],
-        "others": found.others,
-    }
-
-
-def _shape_table(output: Output, found: Shape) -> RenderableType:
+def _table(output: Output, found: Shape) -> RenderableType:
     if not found.rows:
         return Text("no dead letters")
     numbers = ("total", *found.labels)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+import msgspec
+from msgspec.structs import replace
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -12,6 +13,7 @@ from redrive.cli.output import Output, name
 from redrive.cli.problems import CommandError, Exit, PlacedError
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.core.redaction import redact
+from redrive.office.documents.control import sql_document
 from redrive.office.sql import SAVED, SqlAnswer, SqlError, Value
 
 
@@ -38,13 +40,8 @@ async def sql(
     async with session(flags) as current:
         answer = await _ask(current, statement, reveal=reveal)
         rows = [[_shown(value, reveal=reveal) for value in row] for row in answer.rows]
-        document: dict[str, Any] = {
-            "sql": statement,
-            "columns": list(answer.columns),
-            "rows": rows,
-            "complete": answer.complete,
-            "letters": {"copied": answer.copied.letters, "of": answer.copied.of},
-        }
+        shown = replace(sql_document(answer), rows=rows)
+        document = {"sql": statement, **msgspec.to_builtins(shown)}
         current.output.answer(document, lambda: _table(current.output, answer.columns, rows))
         _note_cuts(current.output, answer)
         return Exit.OK
@@ -63,7 +60,7 @@ def _statement(text: str | None, saved: str | None) -> str:
 
 async def _ask(current: Session, statement: str, *, reveal: bool) -> SqlAnswer:
     try:
-        return await current.sql.ask(statement, reveal=reveal)
+        return await current.office.sql.ask(statement, reveal=reveal)
     except SqlError as error:
         if error.position is None:
             raise

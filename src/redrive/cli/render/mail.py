@@ -18,7 +18,7 @@ from redrive.core.letters import Account
 from redrive.core.lifecycle import State
 from redrive.mail.desk import MailStatus, Recipient, RecipientState
 from redrive.mail.judging.replies import Judgement
-from redrive.office.wire import instant
+from redrive.office.documents.document import instant
 
 _STYLES = {
     RecipientState.QUEUED: "",

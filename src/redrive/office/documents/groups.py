@@ -95,6 +95,7 @@ class ShapeDocument(Document, frozen=True):
     others: int
     behind: bool
     notice: str | None
+    empty: EmptyDocument | None
 
 
 SCHEMAS = (GroupList, ShownGroup, ShapeDocument)
@@ -143,7 +144,9 @@ def shown_group(by: GroupBy, key: str, group: Group | None, said: Said) -> Shown
     return ShownGroup(by=by.value, key=key, said=said_document(said), group=shown)
 
 
-def shape_document(found: Shape, *, behind: bool, notice: str | None) -> ShapeDocument:
+def shape_document(
+    found: Shape, *, behind: bool, notice: str | None, empty: EmptyDocument | None
+) -> ShapeDocument:
     """The table of tenant by age."""
     rows = [
         ShapeRowDocument(company_id=row.tenant, total=row.total, counts=list(row.counts))
@@ -157,4 +160,5 @@ def shape_document(found: Shape, *, behind: bool, notice: str | None) -> ShapeDo
         others=found.others,
         behind=behind,
         notice=notice,
+        empty=empty,
     )
