@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from redrive.engine.upkeep import Announcement
+from redrive.core.ports import WORKER_RECORDS
 from redrive.stores.redis import RedisStore
 from redrive.stores.redis.errors import EXPLAINED, PASSING
 from tests.conformance import makers
@@ -40,7 +40,8 @@ async def server(tmp_path: Path) -> AsyncIterator[RedisServer]:
         await makers.bury(store, dead)
         await makers.retry(store, retried, delay_s=600)
         await store.write_journal("audit", {"who": "ann"})
-        await Announcement(store, "w1", ("orders",)).renew()
+        worker = {"queues": ["orders"], "host": "web1", "pid": 7, "startedAt": store.now()}
+        await store.put_record(WORKER_RECORDS, "w1", worker, expected=None, ttl_s=600)
     yield server
     server.stop()
 

@@ -1,8 +1,8 @@
-"""Keeps leases alive from a thread of its own, with its own event loop and its own connection (P14).
+"""Keeps leases alive from a thread of its own, with its own event loop and its own connection.
 
 A handler that blocks the worker's event loop does not lose its lease. When that loop has been stuck
 for longer than any handler may run, extending stops, so that another worker can have the messages;
-and `on_stuck` is called, once. The keeper is the last thing to stop at shutdown (P15).
+and `on_stuck` is called, once. The keeper is the last thing to stop at shutdown.
 """
 
 from __future__ import annotations
@@ -11,18 +11,20 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
-from redrive.core.errors import StoreError
+from redrive.core.errors import StoreError, StoreUnavailable
 from redrive.core.message import Lease
 from redrive.core.ports import Store
-from redrive.telemetry.events import LeaseLost, LoopLagged, StoreTrouble, Telemetry
+from redrive.telemetry.events import LeaseLost, LoopFailed, LoopLagged, StoreBack, StoreTrouble, Telemetry
 
 BEAT_S = 0.5
 """How often the worker's loop says that it is alive."""
 
 _LAG_TOLD_S = 1.0
 _TRIED_AGAIN_S = 1.0
+_TOLD_AGAIN = 20
 
 
 @dataclass(slots=True)
@@ -120,22 +122,40 @@ class Keeper:
         asyncio.run(self._keep())
 
     async def _keep(self) -> None:
+        """Extend until stopped. Whatever goes wrong, the next try follows soon, on a store opened anew."""
         store: Store | None = None
-        pause_s = 0.0
+        pause_s, failures = 0.0, 0
         while not await self._stops_within(pause_s):
             pause_s = self._lease_s / 3
             if self._is_stuck():
                 continue
             try:
                 if store is None:
-                    store = self._twin()
-                    await store.open()
+                    store = await self._opened()
                 await self._extend(store)
-            except StoreError as error:
-                self._telemetry.emit(StoreTrouble("extend", str(error), 1))
+            except Exception as error:  # noqa: BLE001 - nothing may end the thread that keeps the leases
+                failures += 1
+                self._tell(error, failures)
+                if not isinstance(error, StoreUnavailable):
+                    await _close(store)
+                    store = None
                 pause_s = min(_TRIED_AGAIN_S, pause_s)
-        if store is not None:
-            await store.close()
+            else:
+                if failures:
+                    self._telemetry.emit(StoreBack("extend", failures))
+                failures = 0
+        await _close(store)
+
+    async def _opened(self) -> Store:
+        store = self._twin()
+        await store.open()
+        return store
+
+    def _tell(self, error: Exception, failures: int) -> None:
+        if failures == 1 or failures % _TOLD_AGAIN == 0:
+            known = isinstance(error, StoreError)
+            told = StoreTrouble("extend", str(error), failures) if known else LoopFailed("extend", error)
+            self._telemetry.emit(told)
 
     async def _stops_within(self, pause_s: float) -> bool:
         await asyncio.to_thread(self._wake.wait, pause_s)
@@ -174,3 +194,10 @@ class Keeper:
             if self._home is not None:
                 self._telemetry.emit(LeaseLost(held.lease.queue, token))
                 self._home.call_soon_threadsafe(self._on_lost, token)
+
+
+async def _close(store: Store | None) -> None:
+    """Let go of a store, also of one that no longer works."""
+    if store is not None:
+        with suppress(Exception):
+            await store.close()
