@@ -104,8 +104,8 @@ def _take_keys(step: Step, entries: Sequence[Entry]) -> None:
 
 def reclaim_live_leases() -> None:
     """A sweep takes over whatever is claimed, as if all other workers were dead."""
-    _rewrite(upkeep, "overdue", "l.until_at <= ?2", "?2 > 0")
-    _rewrite(upkeep, "ended_leases", "until_at <= ?", "? > 0")
+    _rewrite(upkeep, "overdue", "l.ends_ms <= ?4", "?4 > 0")
+    _rewrite(upkeep, "ended_leases", "ends_ms <= ?4", "?4 > 0")
 
 
 def _rewrite(module: Any, name: str, before: str, after: str) -> None:

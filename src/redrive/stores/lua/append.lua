@@ -6,29 +6,31 @@
 -- ARGV 1     skew
 -- ARGV 2     the sizes of the groups, two bytes each; empty when every entry is a group of its own
 -- ARGV 3     1 when the queue has just been put on the list of queues, 0 when it was there a while ago
--- ARGV 4...  three for each entry, groups standing together: id, frame, and 14 bytes of digest of what its dedupe key
+-- ARGV 4     the submitter's reckoning of now
+-- ARGV 5...  three for each entry, groups standing together: id, frame, and 14 bytes of digest of what its dedupe key
 --            stands for (empty when it has none)
--- Returns    nothing, and writes nothing, when the queue is not there though it was listed: its data was lost, and the
+-- Returns    now alone, and writes nothing, when the submitter reckons with a clock that was set back since: what it
+--            calls due would wait; nothing, and writes nothing, when the queue is not there though it was listed: its data was lost, and the
 --            list perhaps with it; otherwise { five for each entry that was not accepted as new: its number from 0, status (accepted, duplicate,
 --            conflict, withheld), id, state, in what it differs from the first message of its id (or empty) };
 --            when a parent is unknown or has lost its body, nothing is written: { {}, id of its child }
 
-local FIELDS = 3
+local FIELDS, CLOCK_SET_MS = 3, 5000
 
 local ids, heads, found = {}, {}, {}
-local total = (#ARGV - 3) / FIELDS
+local total = (#ARGV - 4) / FIELDS
 
 local function frame_of(index)
-  return ARGV[FIELDS * index + 2]
+  return ARGV[FIELDS * index + 3]
 end
 
 local function digest_of(index)
-  return ARGV[FIELDS * index + 3]
+  return ARGV[FIELDS * index + 4]
 end
 
 local function read_entries()
   for index = 1, total do
-    ids[index] = ARGV[FIELDS * index + 1]
+    ids[index] = ARGV[FIELDS * index + 2]
     heads[index] = read_head(frame_of(index)) or error('entry ' .. index .. ' has no frame that can be read')
   end
 end
@@ -200,6 +202,8 @@ end
 
 if integer(3) == 0 and redis.call('EXISTS', root) == 0 then
   return false
+elseif integer(4) > now + CLOCK_SET_MS then
+  return now
 end
 judge_all()
 if orphan then

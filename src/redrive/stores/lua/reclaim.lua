@@ -6,8 +6,12 @@
 -- KEYS 1  the queue's root
 -- ARGV 1  skew    ARGV 2  token    ARGV 3  lease in ms    ARGV 4  limit
 -- Returns the batch as leases.answer_batch says
+--
+-- The server's clock may be set. Workers come here about once a second, so a gap since the last look is a clock that
+-- was set, or workers that were away: then a lease that was alive at the last look keeps what it had left. Where the
+-- clock went back, a lease that was not extended since is cut to one lease from now.
 
-local PAGE, LOOKS = 100, 1000
+local PAGE, LOOKS, GAP_MS = 100, 1000, 5000
 
 local token, lease_ms, limit = ARGV[2], integer(3), integer(4)
 local ids, held, values = {}, {}, {}
@@ -123,7 +127,33 @@ local function take_expired_ones()
   end
 end
 
+local function move_leases(first, last, moved_at)
+  local leases = redis.call('ZRANGE', root .. ':leases', first, last, 'BYSCORE', 'WITHSCORES')
+  local moved = {}
+  for index = 1, #leases, 2 do
+    local ends_at = tonumber(leases[index + 1])
+    moved[index], moved[index + 1] = string.format('%.0f', moved_at(ends_at)), leases[index]
+  end
+  call_all('ZADD', root .. ':leases', moved)
+end
+
+-- By the server's own clock: what a test adds to it is time that passes.
+local function look_at_clock()
+  local clock = now - skew
+  local seen = tonumber(redis.call('HGET', root, 'seen') or clock)
+  local gap = clock - seen
+  if gap > GAP_MS then
+    move_leases('(' .. now - gap, now, function(ends_at) return ends_at + gap end)
+  elseif gap < -GAP_MS then
+    move_leases('(' .. now - gap, '+inf', function(ends_at) return math.max(ends_at + gap, now + lease_ms) end)
+  end
+  if redis.call('EXISTS', root) == 1 then
+    redis.call('HSET', root, 'seen', string.format('%.0f', clock))
+  end
+end
+
 local function sweep()
+  look_at_clock()
   for _, old in ipairs(redis.call('ZRANGE', root .. ':leases', '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)) do
     if #ids < limit then
       take_lease(old)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from redrive.core.errors import InvalidMessage
@@ -25,26 +26,46 @@ class RedisOutbox:
         if not entries:
             return [[] for _ in groups]
         queue = _check_call(entries)
-        arguments: list[Argument] = []
-        for entry in entries:
-            message = entry.message
-            frame = pack_frame(message, entry.due_at, entry.expires_at)
-            arguments += (pack_id(message.id), frame, digest_of(entry))
-        answers, *orphan = await self._append(queue, _pack_sizes(groups), arguments)
+        answers, *orphan = await self._append(queue, _pack_sizes(groups), entries)
         if orphan:
             raise _refuse_orphan(groups, unpack_id(orphan[0]))
         receipts = iter(_read_receipts(entries, answers))
         return [[next(receipts) for _ in group] for group in groups]
 
-    async def _append(self, queue: str, sizes: bytes, arguments: Sequence[Argument]) -> Any:
+    async def _append(self, queue: str, sizes: bytes, entries: Sequence[Entry]) -> Any:
         """Append to a listed queue: the script refuses one that is not there, as after a loss of data."""
-        root, listed = self._client.queue_key(queue), self._client.is_listed(queue)
-        if listed:
-            answer = await self._client.run("append", root, sizes, 0, *arguments)
+        if self._client.is_listed(queue):
+            answer = await self._run(queue, sizes, entries, listed=0)
             if answer is not None:
                 return answer
         await self._client.list_queue(queue)
-        return await self._client.run("append", root, sizes, 1, *arguments)
+        return await self._run(queue, sizes, entries, listed=1)
+
+    async def _run(self, queue: str, sizes: bytes, entries: Sequence[Entry], listed: int) -> Any:
+        """Run the script; what was due at once by a clock that was set back since is due at once."""
+        root, now = self._client.queue_key(queue), self._client.now()
+        answer = await self._client.run("append", root, sizes, listed, now, *_pack_entries(entries))
+        if not isinstance(answer, int):
+            return answer
+        self._client.learn_now(answer)
+        retimed = [_retime(entry, now - answer) for entry in entries]
+        return await self._client.run("append", root, sizes, listed, answer, *_pack_entries(retimed))
+
+
+def _pack_entries(entries: Sequence[Entry]) -> list[Argument]:
+    arguments: list[Argument] = []
+    for entry in entries:
+        frame = pack_frame(entry.message, entry.due_at, entry.expires_at)
+        arguments += (pack_id(entry.message.id), frame, digest_of(entry))
+    return arguments
+
+
+def _retime(entry: Entry, by_ms: int) -> Entry:
+    """The same entry, earlier; one that was to wait keeps its instant."""
+    if entry.due_at > entry.message.enqueued_at:
+        return entry
+    message = replace(entry.message, enqueued_at=entry.message.enqueued_at - by_ms)
+    return replace(entry, message=message, due_at=entry.due_at - by_ms, expires_at=entry.expires_at - by_ms)
 
 
 def _pack_sizes(groups: Sequence[Sequence[Entry]]) -> bytes:

@@ -7,7 +7,6 @@ through a connection of their own. Opened once, used from one event loop, closed
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -39,9 +38,10 @@ from redrive.stores.sqlite import (
     upkeep,
 )
 from redrive.stores.sqlite.backup import Progress, copy_file
+from redrive.stores.sqlite.clock import Clock, Instant, Machine
 from redrive.stores.sqlite.connection import translated
 from redrive.stores.sqlite.workings import Workings
-from redrive.stores.sqlite.writer import Operation
+from redrive.stores.sqlite.writer import Operation, Step
 
 __all__ = ["SqliteStore"]
 
@@ -51,15 +51,19 @@ T = TypeVar("T")
 class SqliteStore:
     """A store in one SQLite file."""
 
-    def __init__(self, path: str | Path, *, finished: FinishedSettings | None = None) -> None:
+    def __init__(
+        self, path: str | Path, *, finished: FinishedSettings | None = None, machine: Machine | None = None
+    ) -> None:
         self.path = Path(path)
+        self._clock = Clock(machine)
         self.skew_ms = 0
         self._finished = finished or FinishedSettings()
         self._opened: Workings | None = None
 
     async def open(self) -> None:
         with translated(self.path):
-            self._opened = await Workings.of(self.path, self.now)
+            self._opened = await Workings.of(self.path, self._instant)
+            self._clock.resume(self._opened.reader)
 
     async def close(self) -> None:
         if self._opened is not None:
@@ -74,7 +78,7 @@ class SqliteStore:
                 opened.abandon()
 
     def twin(self) -> SqliteStore:
-        twin = SqliteStore(self.path, finished=self._finished)
+        twin = SqliteStore(self.path, finished=self._finished, machine=self._clock.machine)
         twin.skew_ms = self.skew_ms
         return twin
 
@@ -106,7 +110,7 @@ class SqliteStore:
             await copy_file(self.path, target, progress)
 
     def now(self) -> int:
-        return time.time_ns() // 1_000_000 + self.skew_ms
+        return self._instant().now
 
     async def append(self, groups: Sequence[Sequence[Entry]]) -> list[list[Receipt]]:
         entries = append.check_entries(groups)
@@ -138,8 +142,8 @@ class SqliteStore:
         return self._read(counts.queue_names)
 
     async def reclaim(self, queue: str, token: str, lease_s: float, limit: int) -> list[Delivery]:
-        now = self.now()
-        if not self._read(lambda db: upkeep.overdue(db, queue, now) or claiming.holds(db, token)):
+        at = self._instant()
+        if not self._read(lambda db: upkeep.overdue(db, queue, at) or claiming.holds(db, token)):
             return []
         return await self._write(lambda step: upkeep.reclaim(step, queue, token, lease_s, limit), drains=True)
 
@@ -259,7 +263,14 @@ class SqliteStore:
             return work(self._workings().reader)
 
     async def _write(self, operation: Operation[T], *, drains: bool = False) -> T:
-        return await self._workings().writer.run(operation, drains=drains)
+        def step_in_time(step: Step) -> T:
+            self._clock.keep(step.db)
+            return operation(step)
+
+        return await self._workings().writer.run(step_in_time, drains=drains)
+
+    def _instant(self) -> Instant:
+        return self._clock.read().later(self.skew_ms)
 
     def _workings(self) -> Workings:
         if self._opened is None:

@@ -183,7 +183,10 @@ def _hand_out(step: Step, book: LaneBook, asked: Claim, chosen: _Chosen) -> list
 def add_lease(step: Step, queue: int, lease: Lease, seqs: Sequence[int], probes: Sequence[int] = ()) -> int:
     """One lease row for a whole batch; its number goes into each message."""
     numbers = encode_list(seqs), encode_list(probes) if probes else None
-    step.db.execute(SQL["add_lease"], (lease.token, queue, lease.until_at, len(seqs), *numbers))
+    ends_ms = step.at.up_ms + lease.until_at - step.now
+    step.db.execute(
+        SQL["add_lease"], (lease.token, queue, lease.until_at, len(seqs), *numbers, step.at.boot, ends_ms)
+    )
     return step.db.last_insert_rowid()
 
 

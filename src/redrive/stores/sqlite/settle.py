@@ -34,9 +34,9 @@ Held = tuple[str, int]
 
 def extend(step: Step, leases: Sequence[Lease], lease_s: float) -> set[str]:
     """The step of `Source.extend`."""
-    until_at = step.now + round(lease_s * 1000)
+    ends = step.at.later(round(lease_s * 1000))
     tokens = {lease.token for lease in leases}
-    rows = step.db.executemany(SQL["extend"], [(token, until_at) for token in tokens])
+    rows = step.db.executemany(SQL["extend"], [(token, ends.now, ends.boot, ends.up_ms) for token in tokens])
     return tokens - {token for (token,) in rows}
 
 

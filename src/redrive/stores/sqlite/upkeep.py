@@ -15,6 +15,7 @@ import apsw
 from redrive.core.message import Delivery, Lease
 from redrive.core.ports import PAGE, Cleanup
 from redrive.stores.sqlite.claiming import add_lease, held
+from redrive.stores.sqlite.clock import Instant
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.failures import remove_failures
 from redrive.stores.sqlite.families import close_children
@@ -31,9 +32,9 @@ _EMPTY_PAGES = 4_096
 _PAGES_BACK = 256
 
 
-def overdue(db: apsw.Connection, queue: str, now: int) -> bool:
+def overdue(db: apsw.Connection, queue: str, at: Instant) -> bool:
     """Whether reclaim would find something."""
-    return bool(db.execute(SQL["overdue"], (queue, now)).get)
+    return bool(db.execute(SQL["overdue"], (queue, at.now, at.boot, at.up_ms)).get)
 
 
 def reclaim(step: Step, queue: str, token: str, lease_s: float, limit: int) -> list[Delivery]:
@@ -64,7 +65,8 @@ def reclaim(step: Step, queue: str, token: str, lease_s: float, limit: int) -> l
 def _let_go_lost(step: Step, queue: int, limit: int) -> list[int]:
     """What ended leases still hold; each lease loses what is taken from it."""
     lost: list[int] = []
-    for lease, seqs in step.db.execute(SQL["ended_leases"], (queue, step.now, limit)).fetchall():
+    ended = step.db.execute(SQL["ended_leases"], (queue, step.now, step.at.boot, step.at.up_ms, limit))
+    for lease, seqs in ended.fetchall():
         if len(lost) >= limit:
             break
         seen = [row[0] for row in step.db.execute(SQL["still_held"], (seqs, lease, limit - len(lost)))]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from redrive.stores.sqlite.checkpoint import Checkpointer
+from redrive.stores.sqlite.clock import Instant
 from redrive.stores.sqlite.opening import Opened, open_file
 from redrive.stores.sqlite.waiting import Waiting
 from redrive.stores.sqlite.writer import Writer
@@ -15,16 +16,16 @@ from redrive.stores.sqlite.writer import Writer
 class Workings:
     """The writer, the reader, those who wait, and the checkpoint thread of one open file."""
 
-    def __init__(self, opened: Opened, path: Path, clock: Callable[[], int]) -> None:
+    def __init__(self, opened: Opened, path: Path, clock: Callable[[], Instant]) -> None:
         self._opened = opened
         self.reader = opened.reader
-        self.waiting = Waiting(opened.reader, clock)
+        self.waiting = Waiting(opened.reader, lambda: clock().now)
         self.writer = Writer(opened.writer, opened.lock, path, clock, self.waiting.committed)
         self._checkpointer = Checkpointer(path)
         self._checkpointer.watch(opened.writer)
 
     @classmethod
-    async def of(cls, path: Path, clock: Callable[[], int]) -> Workings:
+    async def of(cls, path: Path, clock: Callable[[], Instant]) -> Workings:
         """Open the file; in a thread, because another process may be migrating it."""
         return cls(await asyncio.to_thread(open_file, path), path, clock)
 

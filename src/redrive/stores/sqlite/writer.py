@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 import apsw
 
 from redrive.core.errors import StoreError, StoreFull, StoreUnavailable
+from redrive.stores.sqlite.clock import Instant
 from redrive.stores.sqlite.connection import check_schema, describe, translated
 from redrive.stores.sqlite.offer import Offer
 from redrive.stores.sqlite.room import Room
@@ -49,8 +50,12 @@ class Step:
     """What a step works with. `due` collects the queues in which it made work due."""
 
     db: apsw.Connection
-    now: int
+    at: Instant
     due: set[str] = field(default_factory=set)
+
+    @property
+    def now(self) -> int:
+        return self.at.now
 
 
 Operation = Callable[[Step], T]
@@ -91,7 +96,7 @@ class Writer:
         connection: apsw.Connection,
         lock: TurnLock,
         path: Path,
-        clock: Callable[[], int],
+        clock: Callable[[], Instant],
         committed: Callable[[set[str]], None],
     ) -> None:
         self._connection, self._lock, self._path = connection, lock, path

@@ -41,7 +41,7 @@ returning seq, id, lane, enqueued_at, ttl_s, first_track, dedupe, due_at, expire
 select b.seq, cast(b.headers as blob), b.body from json_each(?) j cross join bodies b on b.seq = j.value
 
 -- name: add_lease
-insert into leases (token, queue, until_at, held, seqs, probes) values (?, ?, ?, ?, ?, ?)
+insert into leases (token, queue, until_at, held, seqs, probes, boot, ends_ms) values (?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: lease
 select l.lease, l.until_at, l.seqs, l.probes, q.name from leases l join queues q using (queue) where token = ?

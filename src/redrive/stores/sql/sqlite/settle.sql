@@ -55,4 +55,4 @@ delete from leases where lease = ? and held <= 0
 update redrives set result = ?3 where seq = ?1 and generation = ?2
 
 -- name: extend
-update leases set until_at = ?2 where token = ?1 returning token
+update leases set until_at = ?2, boot = ?3, ends_ms = ?4 where token = ?1 returning token

@@ -2,12 +2,14 @@
 
 -- What reclaim would find, without writing.
 -- name: overdue
-select exists (select 1 from leases l join queues q using (queue) where q.name = ?1 and l.until_at <= ?2)
+select exists (select 1 from leases l join queues q using (queue)
+    where q.name = ?1 and case when l.boot = ?3 then l.ends_ms <= ?4 else l.until_at <= ?2 end)
   or exists (select 1 from queues q cross join messages m indexed by expiry on m.queue = q.queue
     where q.name = ?1 and m.state = 'waiting' and m.expires_at <= ?2)
 
 -- name: ended_leases
-select lease, seqs from leases indexed by lease_end where queue = ? and until_at <= ? order by until_at limit ?
+select lease, seqs from leases indexed by lease_end
+where queue = ?1 and case when boot = ?3 then ends_ms <= ?4 else until_at <= ?2 end order by until_at limit ?5
 
 -- name: still_held
 select m.seq from json_each(?1) j cross join messages m on m.seq = j.value
