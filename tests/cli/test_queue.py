@@ -20,7 +20,7 @@ R17 = {
 }
 
 
-def test_status_counts_as_in_r24(shop: Shop) -> None:
+def test_status_counts_what_waits_runs_is_done_and_is_dead(shop: Shop) -> None:
     shop.bury()
     shop.send(1)
     shop.work()
@@ -52,7 +52,7 @@ def test_status_says_in_words_who_serves_and_how_durable(shop: Shop) -> None:
     assert "durability A" in shown
 
 
-def test_lanes_have_the_fields_of_r17(shop: Shop) -> None:
+def test_lanes_have_every_counter_and_switch(shop: Shop) -> None:
     for tenant in ("acme", "globex"):
         shop.send(1, "--tenant", tenant)
     shop.work()

@@ -1,4 +1,4 @@
-"""`redrive keys`: make, list and revoke the keys of the HTTP API. A key's text is shown once (S7)."""
+"""`redrive keys`: make, list and revoke the keys of the HTTP API. A key's text is shown once."""
 
 from __future__ import annotations
 

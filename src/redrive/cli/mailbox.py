@@ -1,6 +1,6 @@
 """`redrive mailbox`: run the mailbox simulator by itself, and see what it received.
 
-`list` and `show` read its folder, while it runs or afterwards. Mails are attacker's text (S23).
+`list` and `show` read its folder, while it runs or afterwards. Mails are attacker's text.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """What reaches the terminal. Everything stored is attacker's text: it is printed as text, never as markup
-or control sequences (S23), and reasons are redacted for people; --json carries them whole, escaped.
+or control sequences, and reasons are redacted for people; --json carries them whole, escaped.
 
 Owns both streams: the answer goes to standard output, all else to standard error, silent under --json.
 What `redrive --help` does not need is imported where it is used.

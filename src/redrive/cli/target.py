@@ -1,6 +1,6 @@
 """The app that a command line names as module:attribute, with the settings of that command line.
 
-The module is named by the operator, never by stored data (S8), and is looked for in the working folder
+The module is named by the operator, never by stored data, and is looked for in the working folder
 first. What importing it raises is reported in one line with its place.
 """
 

@@ -1,7 +1,7 @@
 """Every error that Redrive raises, and the answers a handler may raise.
 
 One root. A message says what happened, why, and what to do. Foreign exceptions are translated into
-these at the adapter's door; unknown ones from a handler are temporary, never permanent (R5).
+these at the adapter's door; unknown ones from a handler are temporary, never permanent.
 """
 
 from __future__ import annotations

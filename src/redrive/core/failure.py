@@ -1,4 +1,4 @@
-"""What is kept of one failed attempt (R7).
+"""What is kept of one failed attempt.
 
 A failure always has a reason. Its text is bounded and never holds the payload; the traceback is at
 most 2 KB, and the stores keep equal tracebacks once.

@@ -1,4 +1,4 @@
-"""Lanes: fairness, pauses and limits without scanning (R15-R18).
+"""Lanes: fairness, pauses and limits without scanning.
 
 A lane is (queue, tenant). It is in the ring while it has due work that may run now, on the timer
 until its next message is due, or parked (paused, held, at its cap). `place` says where; `take_turns`
@@ -35,7 +35,7 @@ class LaneState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A lane's counters, as the pages and `status` read them. `rate` bounds its hand-outs (R19)."""
+    """A lane's counters, as the pages and `status` read them. `rate` bounds its hand-outs."""
 
     queue: str
     tenant: str
@@ -56,7 +56,7 @@ class Lane:
 
     @property
     def priority(self) -> int:
-        """R16: reported, not used for ordering."""
+        """Reported, not used for ordering."""
         return priority(self.rounds_waited)
 
 

@@ -1,6 +1,6 @@
 """What is known of a message afterwards: the dead letter, and the whole account of one life.
 
-These are what the ledger answers with. The wire names of R8 belong to the office, not here.
+These are what the ledger answers with. The wire names belong to the office, not here.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class LetterPage:
 
 @dataclass(frozen=True, slots=True)
 class LetterKey:
-    """One death of a message: what a move names, so that it never hits a later death (P28).
+    """One death of a message: what a move names, so that it never hits a later death.
 
     Without a generation, whichever letter the id has now.
     """

@@ -86,7 +86,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One message handed to one worker. `unreadable` says why its record could not be decoded (P25).
+    """One message handed to one worker. `unreadable` says why its record could not be decoded.
 
     `parent_body` is the body of its parent, where it has one. `probe` says that its lane is held and this
     is the one message that tries whether the cause is gone.
@@ -130,14 +130,14 @@ def content_digest(message: Message) -> bytes:
 
 
 def check_queue(name: str) -> str:
-    """The queue's name, or InvalidMessage when it is not one (S3)."""
+    """The queue's name, or InvalidMessage when it is not one."""
     if not _QUEUE.fullmatch(name):
         raise InvalidMessage(f"queue {name!r} is not a name: use 1-128 of A-Z a-z 0-9 . _ - :")
     return name
 
 
 def check_tenant(name: str) -> str:
-    """The tenant's name, or InvalidMessage when it is not one (S3)."""
+    """The tenant's name, or InvalidMessage when it is not one."""
     if not _TENANT.fullmatch(name):
         raise InvalidMessage(f"tenant {name!r} is not a name: use 1-128 of A-Z a-z 0-9 . _ -")
     return name

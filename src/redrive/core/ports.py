@@ -83,7 +83,7 @@ class Claim:
     """What a worker asks for: a token of its own making, and how much it can run soon.
 
     `alone` asks for one suspect (a message whose worker crashed) and nothing else; without it,
-    suspects are left where they are (P24). `max_bytes` bounds the bodies, but one message always fits.
+    suspects are left where they are. `max_bytes` bounds the bodies, but one message always fits.
     """
 
     queue: str
@@ -113,7 +113,7 @@ class Source(Protocol):
         ...
 
     async def claim(self, claim: Claim) -> Claimed:
-        """Hand out due messages, fairly over tenants, attempt + 1, under the claim's token (P1, P2).
+        """Hand out due messages, fairly over tenants, attempt + 1, under the claim's token.
 
         The same token again returns what of that batch is still held. A paused queue hands out nothing.
         A message past its time to live may be handed out: the worker buries it without running it. A
@@ -123,7 +123,7 @@ class Source(Protocol):
         ...
 
     async def settle(self, settlements: Sequence[Settlement]) -> AbstractSet[str]:
-        """Apply verdicts; return the ids refused because their token no longer holds them (P13, P23).
+        """Apply verdicts; return the ids refused because their token no longer holds them.
 
         Bury on a re-driven message, and Complete, also write what came of its last re-drive. Hold gives
         the message back and holds its lane; Complete, RetryAt and Bury end the hold of their lane.
@@ -137,7 +137,7 @@ class Source(Protocol):
     async def wait(self, queues: Sequence[str], timeout_s: float) -> None:
         """Return soon after work may be due in one of the queues, at the latest after timeout_s.
 
-        A hint, never the truth (P11): it may return early, and a missed hint costs one poll.
+        A hint, never the truth: it may return early, and a missed hint costs one poll.
         """
         ...
 
@@ -168,7 +168,7 @@ class Upkeep(Protocol):
         waiting messages past their time to live (lapse EXPIRED; attempts unchanged, paused or not).
 
         Their fate is then decided and settled like any attempt. Attempts are not raised here. The same
-        token again returns what of that batch is still held. A live lease is never touched (P22).
+        token again returns what of that batch is still held. A live lease is never touched.
         """
         ...
 
@@ -237,7 +237,7 @@ class Moves(Protocol):
         ...
 
     async def bury(self, letters: Sequence[DeadLetter]) -> AbstractSet[str]:
-        """Take in dead letters from elsewhere, as they are; ids already known are skipped (P28), except
+        """Take in dead letters from elsewhere, as they are; ids already known are skipped, except
         those whose record says they were archived, and not at a later generation: these are dead again,
         as they were. A child whose parent is gone, or has lost its body, brings what they share back with it;
         without that it is refused."""
@@ -258,7 +258,7 @@ class Moves(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QueueCounts:
-    """A queue's state and the counts of R24."""
+    """A queue's state and its counts."""
 
     queue: str
     state: LaneState
@@ -386,7 +386,7 @@ class Store(Outbox, Source, Upkeep, Ledger, Moves, Lanes, Records, Journal, Prot
         ...
 
     def twin(self) -> Store:
-        """Another, unopened store on the same data, for another thread's event loop (P14)."""
+        """Another, unopened store on the same data, for another thread's event loop."""
         ...
 
     async def describe(self) -> Description:

@@ -1,4 +1,4 @@
-"""What must not reach a log, an error or a terminal: secrets, addresses, control sequences (S15, S23).
+"""What must not reach a log, an error or a terminal: secrets, addresses, control sequences.
 
 `redact` masks text, `mask` whole documents: by the names of their fields and by what values look like.
 Patterns are linear. Redaction is for what people and machines read; what is stored stays whole. Known

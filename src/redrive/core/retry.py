@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt, and when to give up (R1-R4).
+"""How long to wait before the next attempt, and when to give up.
 
 `RetryPolicy` is all a queue may choose. Jitter is handed in as a number between 0 and 1; this module
 draws none. The delay table in the documentation is printed by `delay_table`.
@@ -22,7 +22,7 @@ class Backoff(StrEnum):
 
 
 class UncertainPolicy(StrEnum):
-    """What to do when the other side may have accepted (P63)."""
+    """What to do when the other side may have accepted."""
 
     RETRY = "retry"
     BURY = "bury"

@@ -77,12 +77,12 @@ class FinishedSettings:
 
 
 FINISHED_IN_MEMORY = FinishedSettings(keep=10_000, dedupe_s=3_600.0, remember_s=60.0)
-"""The defaults where every record costs memory (R24, P47)."""
+"""The defaults where every record costs memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionSettings:
-    """How long dead letters stay, how many of a queue, and the folder that they leave for (R9).
+    """How long dead letters stay, how many of a queue, and the folder that they leave for.
 
     Without a folder nothing leaves. None is no limit.
     """

@@ -1,7 +1,7 @@
 """From what happened to what we do about it: the only place that makes a Verdict.
 
 An Outcome is what an attempt came to; a Verdict is what the store then applies in one guarded
-statement. `decide` knows the whole rule: attempts, time to live, crashes, uncertainty (R3-R5, P22).
+statement. `decide` knows the whole rule: attempts, time to live, crashes, uncertainty.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LONGEST_MS = round(1000 * LONGEST.total_seconds())
 
 
 class Reason(StrEnum):
-    """Why a message is a dead letter (R8)."""
+    """Why a message is a dead letter."""
 
     PERMANENT = "permanent"
     BOUNCED = "bounced"
@@ -61,7 +61,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """The record or the payload cannot be decoded: no attempt can help (R10)."""
+    """The record or the payload cannot be decoded: no attempt can help."""
 
     failure: Failure
 

@@ -1,4 +1,4 @@
-"""What a worker process may hold: its slots, and the quiet that a suspect needs (P24).
+"""What a worker process may hold: its slots, and the quiet that a suspect needs.
 
 `held` counts messages claimed and not yet settled, claims under way included. A suspect runs only
 while nothing else is held, so that it takes no neighbours with it when it kills the process.

@@ -1,8 +1,8 @@
 """One attempt: from a delivery to its Outcome. Whatever the handler does, an Outcome comes back.
 
 Async handlers run under their deadline and are cancelled when it passes. A `def` handler cannot be
-stopped: past its deadline it keeps its slot and its lease until its thread ends, and its result stands
-(P21). An attempt that the worker gives up (drain, lost lease) counts nothing (P6); a handler that is
+stopped: past its deadline it keeps its slot and its lease until its thread ends, and its result stands.
+An attempt that the worker gives up (drain, lost lease) counts nothing; a handler that is
 cancelled by anyone else has failed.
 """
 

@@ -1,4 +1,4 @@
-"""From what a handler raised to the Failure that is kept (R7). Unknown errors are temporary (R5)."""
+"""From what a handler raised to the Failure that is kept. Unknown errors are temporary."""
 
 from __future__ import annotations
 

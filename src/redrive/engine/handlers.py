@@ -1,6 +1,6 @@
 """The handlers an app has: which function serves which queue, and how.
 
-Handlers come from this registry only; nothing is imported by a name from a message (S8).
+Handlers come from this registry only; nothing is imported by a name from a message.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ids and tokens, made by the caller so that a repeated call answers the same (DESIGN rule 2)."""
+"""Ids and tokens, made by the caller so that a repeated call answers the same."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """One runner for all loops. A loop is a step that works and says how many seconds to sleep.
 
 What a step raises never ends its loop: a store that does not answer is tried again with growing
-pauses and told once (and again when it is back); anything else is told and the loop goes on (P3, P11). So
+pauses and told once (and again when it is back); anything else is told and the loop goes on. So
 does a loop that is cancelled by somebody who cancels all tasks: it ends when its owner says so.
 """
 
@@ -46,7 +46,7 @@ class Runner:
 
     @property
     def healthy(self) -> bool:
-        """Whether no loop has failed three times in a row (P11)."""
+        """Whether no loop has failed three times in a row."""
         return all(failures < 3 for failures in self._failing.values())
 
     def hopeless(self, names: Sequence[str], for_s: float) -> BaseException | None:

@@ -136,7 +136,7 @@ class Station:
         self._want()
 
     async def _claim(self, limit: int, *, alone: bool) -> Claimed:
-        """A claim that got no answer is asked again under its token, so that nothing it took lapses (P4)."""
+        """A claim that got no answer is asked again under its token, so that nothing it took lapses."""
         with self._capacity.claiming():
             self._settler.hurry()
             await asyncio.sleep(0)
@@ -249,7 +249,7 @@ class Station:
             self.idle(False)
 
     async def _run_suspects(self) -> None:
-        """Messages whose worker crashed run one at a time with nothing else in flight (P24)."""
+        """Messages whose worker crashed run one at a time with nothing else in flight."""
         async with self._capacity.alone(self._settings.lease_s) as quiet:
             self._suspects_after_s = None if quiet else time.monotonic() + self._settings.lease_s
             for _ in range(_SUSPECTS_IN_A_ROW if quiet else 0):

@@ -1,7 +1,7 @@
 """Submitting: many callers, few appends.
 
 Entries that are ready at the same time go to the store in one call, so that they share one durable
-write (group commit). Each caller waits for its own answer, which comes after that write (I14).
+write (group commit). Each caller waits for its own answer, which comes after that write.
 A call that the store could not answer is repeated with the same ids, which is safe.
 """
 

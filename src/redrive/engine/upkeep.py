@@ -1,7 +1,7 @@
 """Duties that every worker does for the store all the time, in pages: reclaim, cleanup, announce.
 
 Each is a step for the runner. Reclaimed messages are judged and settled like any attempt; a live lease
-is never touched, also at start-up (P3, R22).
+is never touched, also at start-up.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Upkeep:
         """Take over what nobody holds any more, of every queue, and settle it.
 
         The queues that are served here are among them, even if the store has lost the list of its queues.
-        What was taken over and not settled is asked for again under its token, not left to lapse (P4).
+        What was taken over and not settled is asked for again under its token, not left to lapse.
         """
         more = False
         for queue in sorted(self._queues.union(await self._store.queue_names())):

@@ -2,7 +2,7 @@
 
 On stop: no new claims, what has not begun is given back, running attempts get the drain time, the rest
 is given back without counting an attempt, everything is settled, and only then do leases stop being
-extended (P6, P15).
+extended.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Worker:
 
     @property
     def ready(self) -> bool:
-        """Whether its loops reach the store (P11)."""
+        """Whether its loops reach the store."""
         return self._runner.healthy
 
     def stop(self) -> None:

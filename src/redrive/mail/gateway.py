@@ -1,8 +1,8 @@
 """The gateway's handler: one mail to one recipient, or the fan-out of a mail to many.
 
 Hands the rendered bytes to the relay and turns what came back into one of the engine's answers, by the
-rules in `rules`. Each recipient is a message of its own with its own state (P67); a drop after the final
-dot is uncertain (P63); a relay that cannot be reached costs no attempt. Renders nothing.
+rules in `rules`. Each recipient is a message of its own with its own state; a drop after the final
+dot is uncertain; a relay that cannot be reached costs no attempt. Renders nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who may do what: API keys with a role, and what each role is permitted (S1-S3, S7).
+"""Who may do what: API keys with a role, and what each role is permitted.
 
 A key is 256 random bits, shown once and stored as its hash. Its tenant comes with it and from nowhere
 else. Everything is denied that a role is not granted here.

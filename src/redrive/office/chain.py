@@ -1,4 +1,4 @@
-"""The audit's rows as a chain: each holds the hash of the one before it, so that none changes unseen (S19).
+"""The audit's rows as a chain: each holds the hash of the one before it, so that none changes unseen.
 
 A row's hash is taken over its content, its position and its instant. The last hash is also kept in a record
 of its own, which shows that the end was cut off. Rows from before there was a chain count, and the first

@@ -1,4 +1,4 @@
-"""What is shown of a letter: masked, unless someone who may see it asks to, which is audited (S2, S15).
+"""What is shown of a letter: masked, unless someone who may see it asks to, which is audited.
 
 A payload that is not JSON may hold anything and is masked whole. What is masked is a copy: the store and the
 archives keep everything.

@@ -1,9 +1,9 @@
-"""Events as log lines, with the exact fields of R34.
+"""Events as log lines, with the exact names that dashboards and alerts look for.
 
 Uses the `redrive` logger of the standard library: a library user's own logging configuration applies. The
 text of a record says what it is about, since most formats show that alone; our own formats take the record's
 `summary` and `fields` instead.
-Payloads never appear; reasons are redacted (S15).
+Payloads never appear; reasons are redacted.
 """
 
 from __future__ import annotations

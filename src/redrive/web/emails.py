@@ -1,7 +1,7 @@
 """`/v1/emails`: mails handed in, and how far each recipient's is.
 
 Decodes and lists what does not fit; whether a mail can be sent is the desk's to say. A batch is one durable
-write, all or nothing. A mail of another tenant does not exist here (I13).
+write, all or nothing. A mail of another tenant does not exist here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`/health`: is the process alive, can it work, and how full is the outbox (R36).
+"""`/health`: is the process alive, can it work, and how full is the outbox.
 
 Liveness and readiness need no key, tell nothing else, and do not depend on how many letters are dead.
 """
@@ -33,7 +33,7 @@ class Health(msgspec.Struct, frozen=True):
 
 
 class Metrics(msgspec.Struct, frozen=True, rename="camel"):
-    """The counts of R24 over all queues; `failed` is always 0, kept for older dashboards."""
+    """The counts by state over all queues; `failed` is always 0, kept for older dashboards."""
 
     pending: int
     processing: int

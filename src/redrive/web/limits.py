@@ -1,4 +1,4 @@
-"""How much a client may send, and how often (S16).
+"""How much a client may send, and how often.
 
 A body is counted while it arrives and refused as soon as it passes its limit; what follows is read and
 thrown away by the server. Rates are counted in this process alone: two processes grant twice as much.

@@ -2,8 +2,8 @@
 
 Driven by callbacks, without a task of its own: a reply that asks for content is answered in the same
 turn of the event loop, and the next waiting envelope goes out in the same write as a final dot. A
-timeout, an odd line, a drop or a cancelled caller closes the connection (P5, P65); every envelope in
-flight is then told whether its final dot had been written (P63). Known weakness: an envelope that went
+timeout, an odd line, a drop or a cancelled caller closes the connection; every envelope in
+flight is then told whether its final dot had been written. Known weakness: an envelope that went
 out behind another's final dot waits for that one's answer.
 """
 

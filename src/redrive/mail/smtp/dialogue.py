@@ -2,7 +2,7 @@
 
 Everything that affects the state of a connection is in this file. SENDS says which command may be
 written in which state and ANSWERS what each command may be answered with; a pair that is in neither is
-a bug of ours, or an oddity of the server after which the connection is closed (P65). With PIPELINING an
+a bug of ours, or an oddity of the server after which the connection is closed. With PIPELINING an
 envelope goes in one write, and the next one with the final dot before it (RFC 2920). Without it, each
 command waits for its reply. Never reads a clock, opens a socket or knows a password.
 """

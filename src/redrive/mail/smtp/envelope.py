@@ -1,7 +1,7 @@
 """One mail on its way: who from, who to, which bytes; and what of it goes onto the wire.
 
-An Envelope cannot exist with an address or a content that would break out of its place in the dialogue
-(S13). The content is already rendered: CRLF line ends, no bare CR or LF. Known weakness: lines longer
+An Envelope cannot exist with an address or a content that would break out of its place in the dialogue.
+The content is already rendered: CRLF line ends, no bare CR or LF. Known weakness: lines longer
 than the 998 bytes of RFC 5322 are the renderer's to avoid; they are sent as they are.
 """
 

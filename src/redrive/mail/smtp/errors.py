@@ -2,7 +2,7 @@
 
 What a server answered to MAIL, RCPT, DATA or the final dot is data (`transaction.RecipientReply`), not
 an exception. An exception says at which phase it happened and, above all, whether the final dot had
-been written (`after_dot`): only then may the server have accepted what it never confirmed (P63).
+been written (`after_dot`): only then may the server have accepted what it never confirmed.
 No error holds a password or the content of a mail.
 """
 
@@ -71,11 +71,11 @@ class Dropped(SmtpError):
 
 
 class TimedOut(SmtpError):
-    """The server did not answer in the time its phase has; the connection was closed (P64, P65)."""
+    """The server did not answer in the time its phase has; the connection was closed."""
 
 
 class ProtocolError(SmtpError):
-    """The server sent what is no SMTP, or an answer that does not fit; the connection was closed (P65)."""
+    """The server sent what is no SMTP, or an answer that does not fit; the connection was closed."""
 
 
 class Refused(SmtpError):
@@ -84,7 +84,7 @@ class Refused(SmtpError):
 
 class TlsFailed(SmtpError):
     """No trustworthy TLS: not offered, refused for good, or the certificate or handshake is bad. Never
-    downgraded (S14). A connection lost during the handshake is not this but Dropped or Unreachable."""
+    downgraded. A connection lost during the handshake is not this but Dropped or Unreachable."""
 
 
 class AuthenticationFailed(SmtpError):

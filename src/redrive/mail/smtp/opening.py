@@ -1,6 +1,6 @@
 """From a relay to a connection that may send: addresses, greeting, EHLO, STARTTLS, AUTH.
 
-Each address of the host is tried in turn. TLS is as the relay says and is never downgraded (S14);
+Each address of the host is tried in turn. TLS is as the relay says and is never downgraded;
 credentials follow only after it. Whatever goes wrong, nothing stays open, and errors of the system come
 out as SmtpError with their cause. Known weakness: mail exchangers are not looked up; a relay is a host.
 """

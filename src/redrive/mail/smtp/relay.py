@@ -1,4 +1,4 @@
-"""A relay from its URL: where to connect, as whom, and how safely (S14).
+"""A relay from its URL: where to connect, as whom, and how safely.
 
 `smtp://` needs STARTTLS unless the host is loopback or `?starttls=off` says otherwise, `smtp+starttls://`
 always needs it, `smtps://` is TLS from the first byte. Options: `starttls=on|off` (smtp:// only),

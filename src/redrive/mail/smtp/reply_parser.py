@@ -2,7 +2,7 @@
 
 A line ends with LF, with or without a CR before it. Whatever else is odd (no code, a code that changes
 within a reply, a line or a reply without end) is a ProtocolError, after which nothing of the connection
-can be trusted (P65). What a reply means is not decided here.
+can be trusted. What a reply means is not decided here.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Sending:
             self.future.set_exception(error)
 
     async def wait(self) -> tuple[RecipientReply, ...]:
-        """The replies. A cancelled caller closes the connection that carries the envelope (P5)."""
+        """The replies. A cancelled caller closes the connection that carries the envelope."""
         try:
             return await self.future
         except asyncio.CancelledError:

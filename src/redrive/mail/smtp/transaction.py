@@ -1,8 +1,8 @@
 """One envelope's passage through a connection: what was sent of it, what was answered, to whom.
 
 A reply to RCPT belongs to its recipient; a reply to MAIL, DATA or the final dot to every recipient who
-had not been refused before (P67). `phase` is what the server was to answer next and `after_dot` is set
-before the final dot is written, so both can be read after a drop (P63). Never does I/O.
+had not been refused before. `phase` is what the server was to answer next and `after_dot` is set
+before the final dot is written, so both can be read after a drop. Never does I/O.
 """
 
 from __future__ import annotations

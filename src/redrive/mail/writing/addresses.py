@@ -3,7 +3,7 @@
 Refuses more than RFC 5322 does: no comments, no routes, no groups, no address literals, one address a
 text, and no local part that needs a space, < or > (an SMTP command line could not carry it safely). An
 international domain becomes its A-label, or stays as it is where that would name another domain.
-Every pattern is linear and every text is bounded. Errors never repeat the text (S15).
+Every pattern is linear and every text is bounded. Errors never repeat the text.
 Known weakness: a domain with a zero-width joiner has to be written as its A-label.
 """
 

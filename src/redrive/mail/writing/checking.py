@@ -1,4 +1,4 @@
-"""What may be sent: from a Mail as submitted to a Checked that can be rendered without a doubt (S13).
+"""What may be sent: from a Mail as submitted to a Checked that can be rendered without a doubt.
 
 Collects every problem before it refuses, each with the field's name on the wire, and never repeats what
 the mail says. A Checked is made here alone: its texts hold nothing that could break out of a header.

@@ -2,7 +2,7 @@
 
 The caller's message is not changed. Bcc becomes recipients and is left out of the content, Resent- headers
 say nothing about the envelope, and Date and Message-ID are added when they are missing. Refused: headers
-that hold line breaks or other control characters, also encoded ones, and messages with defects (S13).
+that hold line breaks or other control characters, also encoded ones, and messages with defects.
 Known weaknesses: an international domain in a header makes the content need SMTPUTF8, even where its
 A-label would do; and header parsing is the standard package's, so this is for the caller's own messages.
 """

@@ -1,4 +1,4 @@
-"""From a Filter to an SQL condition on the index's relations, with every value bound (S10).
+"""From a Filter to an SQL condition on the index's relations, with every value bound.
 
 The text is made of fixed pieces and the names of parameters, never of anything a person wrote. `narrow` reads
 `letters` alone; `deep` also reads `document`, the payload as text, and is dear. A masked filter also calls
@@ -58,7 +58,7 @@ class Condition:
 
 
 def compile_filter(asked: Filter, *, now: int, scope: str | None = None) -> Condition:
-    """The filter as a condition at the instant `now`; beyond the tenant of a scope nothing is seen (I13)."""
+    """The filter as a condition at the instant `now`; beyond the tenant of a scope nothing is seen."""
     writing = _Writing(now, asked.masked)
     narrow = [] if scope is None else [f"tenant = {writing.bind(scope)}"]
     deep: list[str] = []

@@ -1,4 +1,4 @@
-"""No guesses at what is masked: filters of people who see letters with masks (S2).
+"""No guesses at what is masked: filters of people who see letters with masks.
 
 Whoever could ask `payload.password:hunter2` and count the answers would not need to see it. A path under a
 masked name is refused, and so is a value that would itself be masked: what a letter shows may be asked for,

@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class Index:
-    """The dead letters of an open store, to be searched. `scope`: the tenant the asker is bound to (I13).
+    """The dead letters of an open store, to be searched. `scope`: the tenant the asker is bound to.
 
     `folder` is where a disposable index may be kept, under `name`; without one it lives in memory.
     """

@@ -1,4 +1,4 @@
-"""What changed in a letter that was edited, as the audit keeps it: which fields, masked (S15, S19).
+"""What changed in a letter that was edited, as the audit keeps it: which fields, masked.
 
 A payload that is not JSON is told by its size and hash. Known weakness: a list is shown whole, on both sides,
 where one of its elements changed.

@@ -1,7 +1,7 @@
 """Which letters a selection means, page by page, oldest first, and which of them are left out.
 
-A letter whose own short time to live has passed (a one-time code) is counted and left out unless asked for
-(R12). What died after the question was asked is left out as well: it may be the same letter coming back.
+A letter whose own short time to live has passed (a one-time code) is counted and left out unless asked for.
+What died after the question was asked is left out as well: it may be the same letter coming back.
 """
 
 from __future__ import annotations

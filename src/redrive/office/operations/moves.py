@@ -1,7 +1,7 @@
 """How a slice of letters moves: in place, out of the way, or with a new message in its place.
 
-Each move names one death of a letter, so a slice that is moved again after a crash moves nothing twice (P28).
-A new message is appended before its letter is removed (P27), with a short delay: whoever loses the letter to
+Each move names one death of a letter, so a slice that is moved again after a crash moves nothing twice.
+A new message is appended before its letter is removed, with a short delay: whoever loses the letter to
 another operation meanwhile cancels the new message before it runs. Two processes may move one slice at once,
 when the first was slower than its lease: a letter that its own operation replaced is not lost.
 Known weakness: a process that dies within that delay, while another operation takes the same letter, leaves

@@ -82,7 +82,7 @@ class _Document(msgspec.Struct, frozen=True, rename="camel"):
 class Selection(_Document, frozen=True):
     """Which letters: these ids, or those that a filter finds (an empty one: all), the oldest `limit` of them.
 
-    `scope` is the tenant that the caller is bound to; nothing of another is ever chosen (I13). `generation`
+    `scope` is the tenant that the caller is bound to; nothing of another is ever chosen. `generation`
     says which death of the named letters is meant; None is whichever there is.
     """
 

@@ -1,4 +1,4 @@
-"""The duty of one process: announce what will leave, and a day later archive it and remove it (R9, P32).
+"""The duty of one process: announce what will leave, and a day later archive it and remove it.
 
 A letter leaves at most a day after it has passed its limit, with all others of its queue that have. What is
 announced is what leaves: the limits are those of the announced instant. When an archive cannot be written,

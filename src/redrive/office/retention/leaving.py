@@ -1,6 +1,6 @@
 """Which letters leave a queue: those that died too long ago, and the oldest of those that are too many.
 
-For number no letter leaves that died within a day: that would be during the incident (R9). The letter of one
+For number no letter leaves that died within a day: that would be during the incident. The letter of one
 recipient of many leaves with what they share; where that is damaged in the store, it stays.
 """
 

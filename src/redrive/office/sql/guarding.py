@@ -1,4 +1,4 @@
-"""What a person's SQL may do: read `dlq` and call plain functions, for a while, within bounds (S10).
+"""What a person's SQL may do: read `dlq` and call plain functions, for a while, within bounds.
 
 Everything that is not listed is refused: no other table, no PRAGMA, ATTACH or extension, no recursion. Known
 weakness: time and memory are looked at between steps of SQLite's machine; a single step is bounded by the

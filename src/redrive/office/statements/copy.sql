@@ -1,4 +1,4 @@
--- The copy that SQL is asked of: a table `dlq` in memory, with the names of R8. The index is attached as `source`
+-- The copy that SQL is asked of: a table `dlq` in memory, with the names that a letter's document has. The index is attached as `source`
 -- while it is filled, and gone before anybody's statement is read.
 
 -- name: table

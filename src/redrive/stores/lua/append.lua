@@ -1,5 +1,5 @@
 #!lua
--- append: deduplicate and enqueue (P42, P47). Refused when memory is full, so that work can drain (P38).
+-- append: deduplicate and enqueue. Refused when memory is full, so that work can drain.
 -- Composed after: keys, families, states
 --
 -- KEYS 1     the queue's root

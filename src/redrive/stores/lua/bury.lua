@@ -1,5 +1,5 @@
 #!lua
--- bury: take in dead letters from elsewhere, as they are; known ids are skipped (P28), except archived ones.
+-- bury: take in dead letters from elsewhere, as they are; known ids are skipped, except archived ones.
 -- Composed after: endings, states
 --
 -- KEYS 1     the queue's root

@@ -2,7 +2,7 @@
 -- Composed after: families, history, keys
 --
 -- Only the functions here and in items.lua and leases.lua move a message between states, so that it is in
--- exactly one (I1). `finish` leaves the item's frame without its body, unless open children need it or
+-- exactly one. `finish` leaves the item's frame without its body, unless open children need it or
 -- `whole` says to keep it.
 
 local DEPARTED = 20000

@@ -10,7 +10,7 @@ local FRAME = '>BI4I4I8I8I8dc8BBI2I2'
 local FRAME_SIZE = 55
 local FORMAT = 2
 
--- Nil for what cannot be read here (P25): a script that fails half-way does not roll back.
+-- Nil for what cannot be read here: a script that fails half-way does not roll back.
 local function read_head(frame)
   if not frame or #frame < FRAME_SIZE or string.byte(frame) ~= FORMAT then
     return nil

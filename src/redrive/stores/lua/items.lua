@@ -66,7 +66,7 @@ local function make_item(id, frame, packed)
   return item
 end
 
--- What stands in for what cannot be read: enough to hand the message out and bury it (P25).
+-- What stands in for what cannot be read: enough to hand the message out and bury it.
 local function salvage_item(id, frame, tenant, track, suspect)
   local item = new_item(id, tenant, track, now, now, 0, SALVAGED_TTL_MS)
   item.frame, item.tried, item.damaged, item.crashes = frame or '', true, true, suspect and 1 or 0

@@ -1,4 +1,4 @@
--- keys.lua: dedupe keys (P47).
+-- keys.lua: dedupe keys.
 -- Composed after: queue
 --
 -- The field is tenant, a zero byte, key; the value 14 bytes of digest and the id. With the end of its message

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- put_record: write a record when its version is the expected one. Allowed when memory is full: whoever makes
--- room needs a record of it (P38).
+-- room needs a record of it.
 -- Composed after: clock
 --
 -- KEYS 1  the kind's root

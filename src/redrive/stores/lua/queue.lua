@@ -1,6 +1,6 @@
 -- queue.lua: what every verb on a queue begins with. Composed, never run alone.
 --
--- KEYS 1  the queue's root, prefix:{queue}; every other key of the queue is derived from it (P45)
+-- KEYS 1  the queue's root, prefix:{queue}; every other key of the queue is derived from it
 -- ARGV 1  skew in milliseconds, added to the server's clock (0 outside tests)
 --
 -- Keys below the root. T is a tenant, LIST a track (main, bulk, redrive) and a tenant, ID an id. An id that
@@ -64,7 +64,7 @@ end
 
 local now = read_clock()
 
--- P43: a command takes at most so many of a list at a time; even, so that pairs stay together.
+-- A command takes at most so many of a list at a time; even, so that pairs stay together.
 local BATCH = 500
 
 local function call_all(command, key, list)

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- queues: one queue's state and counts (R24), from sums and from sorted sets of what is delayed, never from
+-- queues: one queue's state and counts, from sums and from sorted sets of what is delayed, never from
 -- messages.
 -- Composed after: elements
 --

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- reclaim: take over expired leases (lapse lost) and waiting messages past their time to live (lapse
--- expired), under a new token. A live lease is never touched (P22).
+-- expired), under a new token. A live lease is never touched.
 -- Composed after: leases
 --
 -- KEYS 1  the queue's root

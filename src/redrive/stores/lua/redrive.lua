@@ -1,5 +1,5 @@
 #!lua
--- redrive: dead to waiting, in place (P27, P29); what is not that death of that message is skipped.
+-- redrive: dead to waiting, in place; what is not that death of that message is skipped.
 -- Composed after: endings
 --
 -- KEYS 1     the queue's root

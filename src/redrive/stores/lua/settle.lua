@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- settle: apply verdicts, each guarded by its token (P13, P23); a stale one changes nothing.
+-- settle: apply verdicts, each guarded by its token; a stale one changes nothing.
 -- Composed after: completion
 --
 -- KEYS 1     the queue's root

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- write_journal: add a row after the expected head. A journal is a stream whose ids are positions. Allowed
--- when memory is full: what makes room is audited too (P38).
+-- when memory is full: what makes room is audited too.
 -- Composed after: clock
 --
 -- KEYS 1  the journal's key

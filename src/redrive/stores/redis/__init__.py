@@ -1,7 +1,7 @@
 """The Redis store: every port of core.ports on one server or cluster, a queue's keys in one slot.
 
 Each verb is one Lua script in stores/lua, atomic on its queue. A server that may lose what was accepted
-without any fault is refused unless the settings allow it (P39). Known weakness: ids are unique within a
+without any fault is refused unless the settings allow it. Known weakness: ids are unique within a
 queue, not across queues.
 """
 

@@ -107,7 +107,7 @@ class Client:
             self._whole_calls -= 1
 
     def queue_key(self, queue: str) -> str:
-        """The root of a queue's keys, all in one slot (P45)."""
+        """The root of a queue's keys, all in one slot."""
         return f"{self.prefix}:{{{queue}}}"
 
     def shelf_key(self, shelf: str, name: str) -> str:
@@ -153,7 +153,7 @@ class Client:
         return sorted(name.decode() for name in names)
 
     async def run(self, verb: str, root: str, *arguments: Argument) -> Any:
-        """Run a verb's script on the keys below `root`; a server that does not know it is told it (P44)."""
+        """Run a verb's script on the keys below `root`; a server that does not know it is told it."""
         script, accepts = load_script(verb), verb in _ACCEPTING
         tail = (*self._keys(root), self.skew_ms, *arguments)
         with self._call():

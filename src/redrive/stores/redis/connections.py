@@ -1,8 +1,8 @@
 """Connections to one server: a pool for commands, and one for blocking reads without a read timeout.
 
-The driver never repeats a command by itself (P4); ours are idempotent and their callers repeat them. A
+The driver never repeats a command by itself; ours are idempotent and their callers repeat them. A
 connection whose command was cancelled is closed by the driver, so that no late reply answers the next
-command (P5). Nothing is connected before it is used.
+command. Nothing is connected before it is used.
 """
 
 from __future__ import annotations

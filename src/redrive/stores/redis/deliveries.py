@@ -1,7 +1,7 @@
 """What leases.answer_batch answered, as deliveries in hand-out order.
 
 Most messages are handed out for the first time: their frame says everything. One bad record becomes
-`unreadable` and spoils nothing else (P25).
+`unreadable` and spoils nothing else.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What "accepted" means on a live Redis server (P36), read from its configuration."""
+"""What "accepted" means on a live Redis server, read from its configuration."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def judge_all(nodes: Sequence[Facts]) -> tuple[Durability, str]:
 
 
 def refuse_unsafe(nodes: Sequence[Facts]) -> None:
-    """StoreError for a server that may lose what was accepted without any fault (P39)."""
+    """StoreError for a server that may lose what was accepted without any fault."""
     for facts in nodes:
         durability, meaning = judge(facts.known)
         if durability is Durability.C:

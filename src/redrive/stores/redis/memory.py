@@ -1,4 +1,4 @@
-"""How full a server is: the watermark above which nothing new is accepted, so that work can drain (P38).
+"""How full a server is: the watermark above which nothing new is accepted, so that work can drain.
 
 The server's own limit refuses too, but only when the last byte is used. Memory is read about once a second,
 and sooner when the watermark could be reached before; what several processes add in that time may pass

@@ -1,7 +1,7 @@
 """Commands on their way to the node that has their key.
 
 Redirections of a cluster are followed here, because a redirected command was not run; nothing else is ever
-sent twice (P4). A node that failed is doubted, and the error goes on to the caller.
+sent twice. A node that failed is doubted, and the error goes on to the caller.
 """
 
 from __future__ import annotations

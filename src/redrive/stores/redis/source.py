@@ -1,4 +1,4 @@
-"""Source on Redis: claim, settle and extend as scripts; wait as a blocking read of hints (P5, P11).
+"""Source on Redis: claim, settle and extend as scripts; wait as a blocking read of hints.
 
 Settlements and leases of several queues are one script call a queue: a queue is the unit of atomicity.
 """

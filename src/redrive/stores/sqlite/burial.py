@@ -1,7 +1,7 @@
 """Taking in dead letters from elsewhere, and back from an archive.
 
 A letter that is not known gets a new row; one that was archived gets its own row back, unless that is the
-record of a later death. Everything else that is known is skipped (P28). A child whose parent is gone, or has
+record of a later death. Everything else that is known is skipped. A child whose parent is gone, or has
 lost its body, brings both back: a record that its children keep, and that its own letter may replace.
 """
 

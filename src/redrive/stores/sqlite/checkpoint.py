@@ -1,4 +1,4 @@
-"""Checkpoints: moving committed pages from the write-ahead log into the file, in a thread of their own (P55).
+"""Checkpoints: moving committed pages from the write-ahead log into the file, in a thread of their own.
 
 Passive ones run beside the writers; they cannot start the log anew while somebody writes, so when it has
 grown long the thread takes its turn and does. Started by the first commit that leaves a log worth the

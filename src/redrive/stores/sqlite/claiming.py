@@ -1,4 +1,4 @@
-"""Claim: hand out due messages fairly, under one lease (P1, P2).
+"""Claim: hand out due messages fairly, under one lease.
 
 Lets `core.lanes.take_turns` choose from the lanes at the front of the ring, then moves what was chosen.
 Its cost depends on the batch, not on how much waits. Known weakness: finding a suspect passes over those of

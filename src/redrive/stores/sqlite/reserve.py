@@ -1,4 +1,4 @@
-"""Room kept aside so that settling goes on when the disk is full (P56).
+"""Room kept aside so that settling goes on when the disk is full.
 
 A file of 16 MiB stands beside the database. When a claim or settle finds no room, the file is emptied and the
 call repeated; until it can be made again, new messages are refused. They are also refused while the disk has

@@ -1,5 +1,5 @@
 """Rows to nouns. Each record is decoded inside a guard: a bad one comes out as unreadable, with its raw
-bytes, and spoils nothing beside it (P25)."""
+bytes, and spoils nothing beside it."""
 
 from __future__ import annotations
 

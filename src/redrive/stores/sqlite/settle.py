@@ -1,4 +1,4 @@
-"""Settle: apply verdicts under the lease that proves the right to them (P13, P23).
+"""Settle: apply verdicts under the lease that proves the right to them.
 
 Verdicts of one kind go together, each message by one guarded statement whose row comes back when it moved.
 What did not come back is refused and nothing of it changed. `extend` is here too: it needs the same proof.

@@ -1,7 +1,7 @@
 """Waiting for work: woken at once by this process, within a few milliseconds by another, and by the timer.
 
 Polling `PRAGMA data_version` costs a few microseconds; only when it moved are the queues looked at. It is a
-hint, never the truth (P11): what stood in the ring at the last claim does not end it, so a worker that cannot
+hint, never the truth: what stood in the ring at the last claim does not end it, so a worker that cannot
 take it now does not spin.
 """
 

@@ -120,7 +120,7 @@ class Writer:
         return self._room.refuses
 
     async def run(self, operation: Operation[T], *, drains: bool = False) -> T:
-        """Run a step and answer after its commit. `drains`: it must go on when the disk is full (P56)."""
+        """Run a step and answer after its commit. `drains`: it must go on when the disk is full."""
         if self._closed:
             raise StoreError(f"{self._path} is closed: open the store before using it")
         job = _Job(operation, asyncio.get_running_loop().create_future(), drains)
@@ -319,7 +319,7 @@ class Writer:
             _log.exception("%s: waking those who wait failed", self._path)
 
     def _drain(self, group: list[_Job], error: StoreFull) -> None:
-        """The disk is full: free the reserve, and let what drains the store try once more (P56)."""
+        """The disk is full: free the reserve, and let what drains the store try once more."""
         repeated = [job for job in group if job.drains and not job.repeated]
         self._fail([job for job in group if not job.drains or job.repeated], error)
         if repeated:

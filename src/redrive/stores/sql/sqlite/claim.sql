@@ -1,5 +1,5 @@
 -- Claim: peek reads without writing, so that an idle poll costs nothing; the rest runs inside one step. A message
--- changes state in place (P1), with attempt + 1 and its lease in the same statement (P2).
+-- changes state in place, with attempt + 1 and its lease in the same statement.
 
 -- The suspect must be of a lane that may run now, or of a held one that has nothing else to probe with. A window that
 -- began later than now is of a clock that was set back: it counts for nothing.
@@ -36,7 +36,7 @@ where seq in (select value from json_each(?1))
 returning seq, id, lane, enqueued_at, ttl_s, first_track, dedupe, due_at, expires_at, attempts, crashes,
   generation, operation, lapse, parent
 
--- Headers as a blob: text that is not UTF-8 would spoil the whole read (P25).
+-- Headers as a blob: text that is not UTF-8 would spoil the whole read.
 -- name: bodies
 select b.seq, cast(b.headers as blob), b.body from json_each(?) j cross join bodies b on b.seq = j.value
 

@@ -1,5 +1,5 @@
 -- Single messages: reading their whole life. Every row has the same columns, in the order that `ledger.py` reads;
--- headers as a blob, because text that is not UTF-8 would spoil the whole read (P25).
+-- headers as a blob, because text that is not UTF-8 would spoil the whole read.
 
 -- name: message
 select m.seq, m.id, q.name, l.tenant, m.enqueued_at, m.ttl_s, m.first_track, m.dedupe, m.state, m.due_at,

@@ -1,5 +1,5 @@
 -- What people do to single messages. Each statement names the state it moves from: an id in another state, or
--- of another queue, does not come back and is skipped (P29).
+-- of another queue, does not come back and is skipped.
 
 -- name: redrive
 update messages set state = 'waiting', track = 'redrive', due_at = ?4, attempts = 0, crashes = 0,

@@ -1,4 +1,4 @@
--- Settle and extend: every change is guarded by id and lease (P13, P23). What moved comes back with the lease that
+-- Settle and extend: every change is guarded by id and lease. What moved comes back with the lease that
 -- moved it; what does not come back was refused.
 -- Release and Hold give back the attempt that their claim counted; taking over an expired message counted none.
 

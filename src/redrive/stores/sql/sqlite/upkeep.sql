@@ -1,4 +1,4 @@
--- Reclaim and cleanup, in pages. A lease that still runs is never touched (P22); nothing dead is ever removed.
+-- Reclaim and cleanup, in pages. A lease that still runs is never touched; nothing dead is ever removed.
 
 -- What reclaim would find, without writing.
 -- name: overdue
