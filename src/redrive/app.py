@@ -143,9 +143,7 @@ class Redrive:
     @cached_property
     def sync(self) -> SyncRedrive:
         """Submitting for callers that do not await: `app.sync.submit(…)`, with a store of its own."""
-        twin = Redrive(settings=self.settings)
-        twin._registry = self._registry
-        return SyncRedrive(twin)
+        return SyncRedrive(self, self._leave)
 
     @property
     def mail(self) -> Desk:
@@ -238,6 +236,12 @@ class Redrive:
         """
         await self._close(self._openings.leave())
 
+    async def _leave(self) -> None:
+        """End the opening of this loop alone; the gateway's connections belong to another."""
+        opened = self._openings.leave()
+        if opened is not None:
+            await opened.close()
+
     async def _close(self, opened: Opened | None) -> None:
         if opened is None:
             return
@@ -257,6 +261,20 @@ class Redrive:
     def store(self) -> Store:
         """The opened store, for the office and for tests."""
         return self._current.store
+
+    @property
+    def skew_ms(self) -> int:
+        """How far a test has moved the clock of this app's stores."""
+        return self._openings.skew_ms
+
+    @skew_ms.setter
+    def skew_ms(self, skew_ms: int) -> None:
+        self._openings.skew_ms = skew_ms
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a store is open, for any event loop."""
+        return self._openings.any
 
     @property
     def index(self) -> Index:

@@ -47,6 +47,7 @@ class Openings:
 
     def __init__(self, make: Callable[[], tuple[Store, Submitter]]) -> None:
         self._make = make
+        self._skew_ms = 0
         self._places: dict[asyncio.AbstractEventLoop, _Place] = {}
 
     @property
@@ -58,6 +59,23 @@ class Openings:
             place = next(reversed(self._places.values()), None)
         return None if place is None else place.opened
 
+    @property
+    def any(self) -> bool:
+        """Whether anything is open, for any loop."""
+        return any(place.opened is not None for place in list(self._places.values()))
+
+    @property
+    def skew_ms(self) -> int:
+        """How far a test has moved the clock of every store, open or to come."""
+        return self._skew_ms
+
+    @skew_ms.setter
+    def skew_ms(self, skew_ms: int) -> None:
+        self._skew_ms = skew_ms
+        for place in list(self._places.values()):
+            if place.opened is not None:
+                place.opened.store.skew_ms = skew_ms
+
     async def ready(self) -> Opened:
         """Open, if that is not done yet."""
         place = self._place()
@@ -65,6 +83,7 @@ class Openings:
             async with place.lock:
                 if place.opened is None:
                     store, submitter = self._make()
+                    store.skew_ms = self._skew_ms
                     await store.open()
                     place.opened = Opened(store, submitter)
         return place.opened
@@ -100,7 +119,7 @@ class Openings:
 
     def _let_go(self) -> None:
         """Nobody can close the stores of loops that are closed: they let go by themselves."""
-        for loop in [loop for loop in self._places if loop.is_closed()]:
+        for loop in [loop for loop in list(self._places) if loop.is_closed()]:
             opened = self._places.pop(loop).opened
             if opened is not None:
                 opened.store.abandon()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import datetime, timedelta
 from email.message import EmailMessage
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,8 +28,9 @@ T = TypeVar("T")
 class SyncRedrive:
     """The submitting half of an app, for callers without an event loop."""
 
-    def __init__(self, app: Redrive) -> None:
+    def __init__(self, app: Redrive, leave: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._app = app
+        self._leave = leave
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = 0
@@ -49,7 +50,7 @@ class SyncRedrive:
         message_id: str | None = None,
     ) -> Receipt:
         """As `Redrive.submit`."""
-        return self._wait(
+        return self.wait(
             self._app.submit(
                 queue,
                 payload,
@@ -66,7 +67,7 @@ class SyncRedrive:
 
     def submit_many(self, queue: str, submissions: Iterable[Submission[object]]) -> list[Receipt]:
         """As `Redrive.submit_many`."""
-        return self._wait(self._app.submit_many(queue, list(submissions)))
+        return self.wait(self._app.submit_many(queue, list(submissions)))
 
     def submit_mail(
         self,
@@ -77,17 +78,18 @@ class SyncRedrive:
         ttl: timedelta | float | None = None,
     ) -> Receipt:
         """As `app.mail.submit`."""
-        return self._wait(self._app.mail.submit(mail, tenant=tenant, dedupe=dedupe, ttl=ttl))
+        return self.wait(self._app.mail.submit(mail, tenant=tenant, dedupe=dedupe, ttl=ttl))
 
     def close(self) -> None:
         """Close the store and end the thread."""
         with self._lock:
             loop, self._loop = self._loop, None
         if loop is not None:
-            asyncio.run_coroutine_threadsafe(self._app.close(), loop).result()
+            asyncio.run_coroutine_threadsafe(self._leave(), loop).result()
             loop.call_soon_threadsafe(loop.stop)
 
-    def _wait(self, call: Coroutine[Any, Any, T]) -> T:
+    def wait(self, call: Coroutine[Any, Any, T]) -> T:
+        """What a coroutine answers, run by the thread's event loop: `app.sync.wait(app.mail.find(id))`."""
         return asyncio.run_coroutine_threadsafe(call, self._running_loop()).result()
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from redrive import Delivery, Redrive, RetryPolicy, Submission, Temporary
-from redrive.testing import Clock, dead_letters, run_until_idle
+from redrive.testing import run_until_idle, trial
 
 ROOT = Path(__file__).parents[2]
 _OFFICE = ("dlq", "show", "ops", "audit", "doctor")
@@ -66,11 +66,11 @@ async def test_the_other_examples_do_what_they_say(tmp_path: Path) -> None:
         raise Temporary("payment gateway timed out", code="504")
 
     testing = next(one for one in _examples() if "redrive.testing" in one)
-    source = "async def example(app, Clock, dead_letters, run_until_idle):\n"
+    source = "async def example(app, charge, trial):\n"
     source += "".join(f"    {line}\n" for line in testing.splitlines() if not line.startswith("from"))
     names: dict[str, object] = {}
     exec(compile(source, "README.md", "exec"), names)  # noqa: S102 - our own README
-    await names["example"](app, Clock, dead_letters, run_until_idle)  # type: ignore[operator]
+    await names["example"](app, charge, trial)  # type: ignore[operator]
 
 
 async def test_the_commands_of_the_night_run_as_written(
