@@ -14,13 +14,13 @@ from typing import Any
 from cyclopts import App
 from rich.text import Text
 
-from redrive.cli.output import Output, command
+from redrive.cli.output import Output, clean, command
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.render.operation import operation_page, operation_table, outcome_text, watching
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.core.ports import PAGE
 from redrive.engine.signals import stop_on_signals
-from redrive.office.operations import Operation, OperationState, Snapshot
+from redrive.office.operations import Kind, Operation, OperationState, Snapshot
 
 ops = App(name="ops")
 _STOOD = (OperationState.HALTED, OperationState.PAUSED, OperationState.CANCELLED)
@@ -147,9 +147,10 @@ async def conduct(
         output.note(f"watch it, and carry it on here: redrive ops wait {operation_id}")
         output.note(f"end it where it is: redrive ops cancel {operation_id}")
         raise KeyboardInterrupt from None
-    output.answer(
-        document | {"operation": current.office.operations.document(seen)}, lambda: Text(outcome_text(seen))
-    )
+    if seen.operation.order.kind is Kind.ARCHIVE:
+        document |= {"archived": seen.moved, "files": list(seen.operation.files)}
+    lines = "\n".join((outcome_text(seen), *map(clean, seen.operation.files)))
+    output.answer(document | {"operation": current.office.operations.document(seen)}, lambda: Text(lines))
     for line in next_commands(seen):
         output.note(line)
     return outcome_code(seen)
@@ -192,7 +193,7 @@ def next_commands(seen: Snapshot) -> list[str]:
             return [f"their outcome: redrive ops wait {operation.id}"]
         case _ if seen.dead:
             return ["what failed again: redrive dlq groups --filter 'redriven:>0'"]
-    return []
+    return [f"bring back: {command('dlq', 'restore', file)}" for file in operation.files]
 
 
 def outcome_code(seen: Snapshot) -> Exit:

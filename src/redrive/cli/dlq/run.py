@@ -72,11 +72,9 @@ async def order(current: Session, wanted: Order, going: Going, *, body: bytes | 
     return await conduct(current, started.id, document, outcomes=going.wait)
 
 
-async def confirmed(
-    current: Session, wanted: Order, found: Preview, *, yes: bool, verb: str | None = None
-) -> bool:
+async def confirmed(current: Session, wanted: Order, found: Preview, *, yes: bool) -> bool:
     """Whether to go on, after the preview was shown; one named letter needs no question."""
-    output, verb = current.output, verb or wanted.kind.value
+    output, verb = current.output, wanted.kind.value
     if found.over_budget:
         raise CommandError(
             f"{found.count:,} letters are more than one operation may take: office.budget is "

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import assert_never
 
 from rich.console import Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -19,12 +20,6 @@ from redrive.cli.output import Output, clean, command, name
 from redrive.cli.times import age, duration, moment
 from redrive.office.operations import Kind, Operation, OperationState, Preview, Snapshot
 
-_PAST = {
-    Kind.REDRIVE: "re-driven",
-    Kind.DISCARD: "discarded",
-    Kind.EXPORT: "exported",
-    Kind.RESTORE: "restored",
-}
 _GROUPS_SHOWN = 20
 _STYLES = {
     OperationState.FREEZING: "cyan",
@@ -94,10 +89,25 @@ def pace_text(seen: Snapshot) -> str:
     return ", ".join(parts)
 
 
+def _past(kind: Kind) -> str:
+    match kind:
+        case Kind.REDRIVE:
+            return "re-driven"
+        case Kind.DISCARD:
+            return "discarded"
+        case Kind.EXPORT:
+            return "exported"
+        case Kind.ARCHIVE:
+            return "archived"
+        case Kind.RESTORE:
+            return "restored"
+    assert_never(kind)
+
+
 def outcome_text(seen: Snapshot) -> str:
     """What an operation came to so far, in one line."""
     operation, frozen = seen.operation, seen.operation.frozen
-    done = f"{seen.moved:,} {_PAST[operation.order.kind]}"
+    done = f"{seen.moved:,} {_past(operation.order.kind)}"
     line = done + left_text(frozen.expired, seen.skipped + frozen.gone, frozen.missing)
     if operation.order.kind is Kind.REDRIVE:
         ends = ((seen.done, "done"), (seen.dead, "dead again"), (seen.removed, "removed"))

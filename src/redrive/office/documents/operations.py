@@ -44,6 +44,7 @@ class OperationDocument(Document, frozen=True):
 
     Of the re-driven ones `passed` or `failed` their first attempt; `done`, `deadAgain` or `removed` in the
     end; `outstanding` are those whose end is not known. `unattended`: it runs, and no process carries it out.
+    `files`: the archives that it made.
     """
 
     id: str
@@ -64,6 +65,7 @@ class OperationDocument(Document, frozen=True):
     halt_least: int
     to_queue: str | None
     file: str | None
+    files: list[str]
     created_at: str
     ended_at: str | None
     hash: str | None
@@ -134,6 +136,7 @@ def operation_document(seen: Snapshot) -> OperationDocument:
         halt_least=order.halt_least,
         to_queue=order.to_queue,
         file=order.file,
+        files=list(operation.files),
         created_at=instant(operation.created_at),
         ended_at=instant(operation.ended_at),
         hash=operation.frozen.hash or None,

@@ -1,10 +1,12 @@
-"""Operations on files of this machine: an export grows slice by slice, a restore buries page by page.
+"""Operations on files of this machine: an export grows slice by slice, a restore buries page by page, and an
+archive moves some thousand letters at a time into files that are whole before the letters go.
 
 Only a process on the machine where the file lies can go on with them. An export has its name once it is
 whole; until then its length is in the operation's record, and whatever a crash left beyond that is cut off: a
 file that is shorter was changed by another process, and the export fails. A restore checks the whole archive
 before the first letter moves, whoever goes on with it, and burying a page again changes nothing. Known
-weakness: after a crash, the restored letters of one page may count as skipped.
+weakness: after a crash, the restored letters of one page may count as skipped, and letters may stand in two
+archives, or in one that the operation does not name: the audit has all of them.
 """
 
 from __future__ import annotations
@@ -12,23 +14,27 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from redrive.core.letters import DeadLetter, as_letter
 from redrive.core.lifecycle import State
-from redrive.office.archive.files import create_private, partial_of, saying, sync_folder
+from redrive.core.ports import Store
+from redrive.office.archive.files import create_private, folder_problem, partial_of, saying, sync_folder
 from redrive.office.archive.reading import check_archive
 from redrive.office.archive.restoring import Restored, restore
 from redrive.office.export import Export, Format
 from redrive.office.masking import UNMASKED
 from redrive.office.operations.ledger import Letter, by_queue
-from redrive.office.operations.operation import Frozen, Operation, OperationError, Order
+from redrive.office.operations.operation import CHUNK, Frozen, Kind, Operation, OperationError, Order
+from redrive.office.retention.departure import FILE_LETTERS, Departure
 
 if TYPE_CHECKING:
     from redrive.office.office import Office
 
+_STEP_BYTES = 64 * 1024 * 1024
 _ADVICE = "choose another file, or a folder that this process may write to"
 
 
@@ -72,15 +78,19 @@ class Filing:
 
     async def export(self, operation: Operation, letters: Sequence[Letter]) -> dict[str, Any]:
         """Write one slice of letters; what then changes in the operation."""
-        found: list[DeadLetter] = []
-        for queue, keys in by_queue(letters).items():
-            generations = {key.id: key.generation for key in keys}
-            for account in await self._store.accounts(queue, list(generations)):
-                meant = account.progress.generation == generations[account.message.id]
-                if account.state is State.DEAD and meant:
-                    found.append(as_letter(account))
+        found = [one async for page in _dead(self._store, letters) for one in page]
         written = await asyncio.to_thread(self._write, operation, found)
         return {"written": written, "counted": operation.counted + len(found)}
+
+    @asynccontextmanager
+    async def archiving(self, operation: Operation) -> AsyncIterator[Archives]:
+        """Archives to add letters to; on leaving they are finished, then their letters are removed."""
+        archives = Archives(self._store, operation)
+        try:
+            yield archives
+            await archives.end()
+        finally:
+            archives.abandon()
 
     async def close(self, operation: Operation, *, whole: bool) -> None:
         """Give a whole export its name, or leave no trace of one that is not."""
@@ -105,6 +115,63 @@ class Filing:
                 return file.tell()
 
 
+class Archives:
+    """The archives of one step, one a queue."""
+
+    def __init__(self, store: Store, operation: Operation) -> None:
+        self._store = store
+        self._operation = operation
+        self._departures: dict[str, Departure] = {}
+        self._bytes = self._letters = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether that is enough for one step: another process may take over between two."""
+        return self._letters + CHUNK > FILE_LETTERS or self._bytes >= _STEP_BYTES
+
+    @property
+    def files(self) -> list[str]:
+        """Those that are finished."""
+        return [str(path) for one in self._departures.values() for path in one.paths]
+
+    async def add(self, letters: Sequence[Letter]) -> None:
+        """Write those that are still dead by the death that is meant."""
+        self._letters += len(letters)
+        async for page in _dead(self._store, letters):
+            self._bytes += sum(len(one.message.body) for one in page)
+            await self._departure(page[0].message.queue).add(page)
+
+    async def end(self) -> None:
+        for departure in self._departures.values():
+            await departure.end()
+
+    def abandon(self) -> None:
+        for departure in self._departures.values():
+            departure.abandon()
+
+    def _departure(self, queue: str) -> Departure:
+        if queue not in self._departures:
+            operation = self._operation
+            self._departures[queue] = Departure(
+                self._store, queue, path_of(operation), actor=operation.by, operation=operation.id
+            )
+        return self._departures[queue]
+
+
+async def _dead(store: Store, letters: Sequence[Letter]) -> AsyncIterator[list[DeadLetter]]:
+    """The letters that are dead by the death that is meant, queue by queue."""
+    for queue, keys in by_queue(letters).items():
+        generations = {key.id: key.generation for key in keys}
+        accounts = await store.accounts(queue, list(generations))
+        found = [
+            as_letter(one)
+            for one in accounts
+            if one.state is State.DEAD and one.progress.generation == generations[one.message.id]
+        ]
+        if found:
+            yield found
+
+
 def check_file(order: Order) -> None:
     """OperationError when an order's file cannot be meant."""
     if (order.file is not None) != order.uses_file:
@@ -114,6 +181,8 @@ def check_file(order: Order) -> None:
     path = Path(order.file)
     if not path.is_absolute():
         raise OperationError(f"{path} is not absolute: another process may carry the operation on")
+    if order.kind is Kind.ARCHIVE and (problem := folder_problem(path)):
+        raise OperationError(problem)
     if order.writes:
         _check_free(path)
     if order.writes and not path.parent.is_dir():

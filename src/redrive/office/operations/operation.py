@@ -50,6 +50,7 @@ class Kind(StrEnum):
     REDRIVE = "redrive"
     DISCARD = "discard"
     EXPORT = "export"
+    ARCHIVE = "archive"
     RESTORE = "restore"
 
 
@@ -111,7 +112,8 @@ class Order(_Document, frozen=True):
     `canary` letters go first, and their first attempts are waited for; with `ramp` ever larger parts follow,
     each waited for. Past `halt_share` of failures among `halt_least` or more that came back, it halts.
     `expired` takes letters whose own short time to live has passed too. `edited`: a new body is kept for it.
-    `file` is what an export writes, as `form` and with payloads masked unless `reveal`, and a restore reads.
+    `file` is what an export writes, as `form` and with payloads masked unless `reveal`, what a restore reads,
+    and the folder that an archive goes to.
     """
 
     kind: Kind
@@ -131,6 +133,8 @@ class Order(_Document, frozen=True):
     def __post_init__(self) -> None:
         if self.rate is not None:
             Rate.parse(self.rate)
+        if self.rate is not None and self.kind is Kind.ARCHIVE:
+            raise ConfigurationError("an archive is written as fast as it goes: leave the rate out")
         if self.to_queue is not None:
             check_queue(self.to_queue)
         if not 0 <= self.canary <= CHUNK:
@@ -166,6 +170,11 @@ class Order(_Document, frozen=True):
     @property
     def uses_file(self) -> bool:
         """Whether it belongs to the machine where its file lies."""
+        return self.kind in (Kind.EXPORT, Kind.ARCHIVE, Kind.RESTORE)
+
+    @property
+    def counts_itself(self) -> bool:
+        """Whether the store knows nothing of how many letters it has handled."""
         return self.kind in (Kind.EXPORT, Kind.RESTORE)
 
     @property
@@ -215,7 +224,7 @@ class Operation(_Document, frozen=True):
     `gate`: so many letters must have been judged, counted from `since`, before more are moved. `next_at`:
     when the rate lets the next one go. `was`: the state that a resume goes back to. `row`: the position of
     its last row in the audit; `told`: that was the outcome. Of files: the `host` that has it, how many bytes
-    are `written`, how many letters `counted`.
+    are `written`, how many letters `counted`, and the archives that were made (`files`).
     """
 
     id: str
@@ -240,6 +249,7 @@ class Operation(_Document, frozen=True):
     host: str = ""
     written: int = 0
     counted: int = 0
+    files: tuple[str, ...] = ()
 
     @property
     def by(self) -> Actor:

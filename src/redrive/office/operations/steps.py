@@ -85,6 +85,8 @@ class Steps:
             changes = await self._filing.restore(operation)
             moving_at = operation.moving_at or self._store.now()
             return Step(await self._change(operation, **changes, moving_at=moving_at))
+        if operation.order.kind is Kind.ARCHIVE:
+            return await self._archive(operation)
         ruling = judge(operation, await self.tally(operation))
         if isinstance(ruling, Halt):
             return Step(await self._change(operation, state=OperationState.HALTED, was=None, why=ruling.why))
@@ -122,20 +124,39 @@ class Steps:
 
     async def tally(self, operation: Operation) -> OperationTally:
         """What came of the letters so far; of new messages, those of the first chunk."""
-        if operation.order.uses_file:
+        if operation.order.counts_itself:
             return OperationTally(moved=operation.counted)
         if not operation.order.replaces or operation.position == 0:
             return await self._store.tally(operation.id)
         first = await self._letters(operation.id, 0)
         return await tally_replaced(self._store, operation, first[: operation.position])
 
+    async def _archive(self, operation: Operation) -> Step:
+        """Move whole chunks of the list into archives, until those are large enough."""
+        position, chunk = operation.position, operation.chunk
+        now = self._store.now()
+        async with self._filing.archiving(operation) as archives:
+            while not archives.full and (letters := await self._letters(operation.id, chunk)):
+                await archives.add(letters)
+                position, chunk = position + len(letters), chunk + 1
+        if chunk == operation.chunk:
+            return await self.end(operation, OperationState.FAILED, _gone(operation))
+        return Step(
+            await self._change(
+                operation,
+                position=position,
+                chunk=chunk,
+                files=(*operation.files, *archives.files),
+                moving_at=operation.moving_at or now,
+            )
+        )
+
     async def _slice(self, operation: Operation, ruling: Go) -> Step:
         now = self._store.now()
         letters = await self._letters(operation.id, operation.chunk)
         rest = letters[operation.offset :]
         if not rest:
-            why = f"chunk {operation.chunk} of its frozen list is gone; {operation.left:,} were not moved"
-            return await self.end(operation, OperationState.FAILED, why)
+            return await self.end(operation, OperationState.FAILED, _gone(operation))
         wanted = len(rest) if ruling.room is None else min(len(rest), ruling.room)
         grant = pace(operation.order.pace, operation.next_at, now, wanted)
         if grant.count == 0:
@@ -207,6 +228,10 @@ class Steps:
 
 
 _PEOPLES = frozenset(("state", "why", "was", "ended_at"))
+
+
+def _gone(operation: Operation) -> str:
+    return f"chunk {operation.chunk} of its frozen list is gone; {operation.left:,} were not moved"
 
 
 def _grow(frozen: Frozen, chunk: Chunk) -> Frozen:
