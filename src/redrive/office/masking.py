@@ -1,4 +1,4 @@
-"""What is shown of a letter: masked, unless someone who may see it asks to, which is audited.
+"""What is shown of a letter: masked, unless someone who may see it asks to (`view` has it audited).
 
 A payload that is not JSON may hold anything and is masked whole. What is masked is a copy: the store and the
 archives keep everything.
@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from redrive.core.ports import Store
 from redrive.core.redaction import MASKED, is_secret, mask, redact
-from redrive.office.audit import Actor, action
-
-_TEXTS = ("reason", "traceback")
 
 
 class Mask:
-    """Masks documents of the wire; `names` are payload fields to mask besides the usual ones."""
+    """Masks what is shown; `names` are payload fields to mask besides the usual ones."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names = frozenset(names)
@@ -46,20 +42,6 @@ class Mask:
         """Whether what stands under this name in a payload is masked, or the name itself is."""
         return is_secret(name, self._names) or redact(name) != name
 
-    def document(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """A letter's or a message's document as everyone may see it."""
-        masked = dict(document)
-        if "originalData" in masked:
-            masked["originalData"] = self.payload(masked["originalData"])
-        if "headers" in masked:
-            masked["headers"] = mask(masked["headers"], self._names)
-        for text in ("lastFailureReason", "dedupe"):
-            if masked.get(text) is not None:
-                masked[text] = redact(masked[text])
-        if "failures" in masked:
-            masked["failures"] = [_failure(one) for one in masked["failures"]]
-        return masked
-
 
 class Unmasked(Mask):
     """Shows everything: for those who may see it, after the audit was told."""
@@ -75,14 +57,3 @@ class Unmasked(Mask):
 
 
 UNMASKED = Unmasked()
-
-
-async def record_reveal(store: Store, actor: Actor, ids: Iterable[str]) -> None:
-    """Say in the audit who sees the payloads of these messages, before they are shown."""
-    async with action(store, actor, "reveal", {"ids": list(ids)}):
-        pass
-
-
-def _failure(document: Mapping[str, Any]) -> dict[str, Any]:
-    texts = {name: redact(document[name]) for name in _TEXTS if document.get(name) is not None}
-    return {**document, **texts}

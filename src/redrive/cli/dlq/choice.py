@@ -6,7 +6,6 @@ read is shown with a caret under the place.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -15,12 +14,8 @@ from cyclopts import Parameter
 
 from redrive.cli.problems import CommandError, Exit, PlacedError
 from redrive.cli.session import Session
-from redrive.core.letters import DeadLetter, as_letter
-from redrive.core.lifecycle import State
-from redrive.core.ports import PAGE
 from redrive.office.documents.document import Document
-from redrive.office.filters import FilterError, parse
-from redrive.office.index import Found
+from redrive.office.filters import FilterError
 from redrive.office.operations import Selection
 
 FilterText = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
@@ -104,39 +99,3 @@ def with_freshness(current: Session, document: Document) -> dict[str, Any]:
         current.output.note("not all letters are known here yet: ask again in a moment")
     stands = {"staleSeconds": fresh.stale_s, "behind": fresh.behind, "problem": fresh.problem}
     return {**msgspec.to_builtins(document), "index": stands}
-
-
-async def whole_letters(current: Session, found: Sequence[Found]) -> list[DeadLetter]:
-    """The letters that the index found, in its order; one that is not dead any more is left out."""
-    by_queue: dict[str, list[str]] = {}
-    for one in found:
-        by_queue.setdefault(one.queue, []).append(one.id)
-    letters = {
-        account.message.id: as_letter(account)
-        for queue, ids in by_queue.items()
-        for account in await current.store.accounts(queue, ids)
-        if account.state is State.DEAD
-    }
-    return [letters[one.id] for one in found if one.id in letters]
-
-
-async def letter_pages(current: Session, chosen: Selection) -> AsyncIterator[list[DeadLetter]]:
-    """The letters of a selection, oldest first, as they are found."""
-    if chosen.ids:
-        ids = list(dict.fromkeys(chosen.ids))
-        accounts = [await current.store.get(message_id) for message_id in ids]
-        yield [as_letter(one) for one in accounts if one is not None and one.state is State.DEAD]
-        return
-    await current.index.catch_up()
-    read, cursor, left = parse(chosen.filter), None, chosen.limit
-    as_of = current.store.now()
-    while True:
-        size = PAGE if left is None else min(PAGE, left)
-        page = await current.index.find(read, after=cursor, limit=size, as_of=as_of)
-        letters = await whole_letters(current, page.letters)
-        if letters:
-            yield letters
-        cursor = page.cursor
-        left = None if left is None else left - len(letters)
-        if cursor is None or left == 0:
-            return
