@@ -7,6 +7,7 @@ the mail's own `X-Redrive-Tenant` header, which is removed. Settings of the stor
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from email.message import EmailMessage as StandardMessage
@@ -25,6 +26,15 @@ from redrive.core.message import DEFAULT_TENANT
 _TENANT_HEADER = "X-Redrive-Tenant"
 _lock = threading.Lock()
 _apps: list[Redrive] = []
+
+
+def _renew_lock() -> None:
+    """In a forked child: whoever held the lock stayed behind."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def _app() -> Redrive:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from redrive.core.forks import keep, watch
 from redrive.core.ports import Store
 from redrive.engine.submit import Submitter
 
@@ -49,6 +50,12 @@ class Openings:
         self._make = make
         self._skew_ms = 0
         self._places: dict[asyncio.AbstractEventLoop, _Place] = {}
+        watch(self)
+
+    def forked(self) -> None:
+        """In a child: what is open is the parent's; the child opens its own with its first use."""
+        keep(self._places)
+        self._places = {}
 
     @property
     def current(self) -> Opened | None:

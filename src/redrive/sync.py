@@ -7,16 +7,17 @@ returns only after the durable write. The thread starts with the first call and 
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import datetime, timedelta
 from email.message import EmailMessage
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from redrive.core.forks import keep, watch
 from redrive.core.message import DEFAULT_TENANT, Track
 from redrive.core.ports import Receipt
 from redrive.engine.entries import Submission
+from redrive.wiring import import_store
 
 if TYPE_CHECKING:
     from redrive.app import Redrive
@@ -33,7 +34,9 @@ class SyncRedrive:
         self._leave = leave
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._process = 0
+        # Imported here, not in the thread: a fork in the middle of an import leaves the child waiting for it.
+        import_store(app.settings.store)
+        watch(self)
 
     def submit(
         self,
@@ -80,6 +83,11 @@ class SyncRedrive:
         """As `app.mail.submit`."""
         return self.wait(self._app.mail.submit(mail, tenant=tenant, dedupe=dedupe, ttl=ttl))
 
+    def forked(self) -> None:
+        """In a child: neither the thread nor whoever held the lock came along."""
+        keep(self._loop)
+        self._lock, self._loop = threading.Lock(), None
+
     def close(self) -> None:
         """Close the store and end the thread."""
         with self._lock:
@@ -94,8 +102,8 @@ class SyncRedrive:
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
-            if self._loop is None or self._process != os.getpid():
-                self._loop, self._process = asyncio.new_event_loop(), os.getpid()
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
                 thread = threading.Thread(target=self._run, args=(self._loop,), daemon=True)
                 thread.name = "redrive-sync"
                 thread.start()

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from redrive.config import Settings, mask_url, store_file
-from redrive.core.errors import ConfigurationError, StoreError
+from redrive.core.errors import ConfigurationError, MissingExtra, StoreError
 from redrive.core.ports import Store
 from redrive.core.retry import RetryPolicy
 from redrive.core.settings import FinishedSettings, RedisSettings, TelemetrySettings
@@ -25,6 +26,14 @@ if TYPE_CHECKING:
 
 SCHEMES = ("sqlite", "redis", "rediss")
 _DUTY_PATIENCE_S = 5.0
+
+
+def import_store(url: str) -> None:
+    """Import the adapter of a URL now, where that can be done, instead of with the first store."""
+    name = {"sqlite": "sqlite", "redis": "redis", "rediss": "redis"}.get(url.partition(":")[0])
+    if name is not None:
+        with suppress(MissingExtra):
+            import_module(f"redrive.stores.{name}")
 
 
 def make_store(url: str, finished: FinishedSettings, redis: RedisSettings | None = None) -> Store:

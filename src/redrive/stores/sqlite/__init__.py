@@ -68,12 +68,16 @@ class SqliteStore:
     async def close(self) -> None:
         if self._opened is not None:
             opened, self._opened = self._opened, None
+            if opened.inherited:
+                return
             with translated(self.path):
                 await opened.close()
 
     def abandon(self) -> None:
         if self._opened is not None:
             opened, self._opened = self._opened, None
+            if opened.inherited:
+                return
             with translated(self.path):
                 opened.abandon()
 
@@ -259,8 +263,9 @@ class SqliteStore:
         return Claimed((), seen.has_suspect(now), seen.next_at(now))
 
     def _read(self, work: Callable[[apsw.Connection], T]) -> T:
-        with translated(self.path):
-            return work(self._workings().reader)
+        workings = self._workings()
+        with workings.reading, translated(self.path):
+            return work(workings.reader)
 
     async def _write(self, operation: Operation[T], *, drains: bool = False) -> T:
         def step_in_time(step: Step) -> T:
@@ -273,6 +278,8 @@ class SqliteStore:
         return self._clock.read().later(self.skew_ms)
 
     def _workings(self) -> Workings:
+        if self._opened is not None and self._opened.inherited:
+            raise StoreError(f"{self.path} was opened before this process was forked: open it here as well")
         if self._opened is None:
             raise StoreError(f"{self.path} is not open: call open() first, and nothing after close()")
         return self._opened

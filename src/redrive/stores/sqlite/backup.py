@@ -11,6 +11,7 @@ import apsw
 from redrive.core.errors import StoreError
 from redrive.core.private import create_file
 from redrive.stores.sqlite.connection import open_reader
+from redrive.stores.sqlite.forks import Section
 
 Progress = Callable[[int, int], None]
 
@@ -25,7 +26,12 @@ async def copy_file(source: Path, target: Path, progress: Progress | None) -> No
         if progress is not None:
             loop.call_soon_threadsafe(progress, done, total)
 
-    await asyncio.to_thread(_copy, source, target, tell)
+    await asyncio.to_thread(_copy_aside, source, target, tell)
+
+
+def _copy_aside(source: Path, target: Path, tell: Progress) -> None:
+    with Section():
+        _copy(source, target, tell)
 
 
 def _copy(source: Path, target: Path, tell: Progress) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import apsw
 
 from redrive.stores.sqlite.connection import open_writer
+from redrive.stores.sqlite.forks import Section
 from redrive.stores.sqlite.turn_lock import TurnLock
 
 _log = logging.getLogger("redrive.stores.sqlite")
@@ -53,12 +54,13 @@ class Checkpointer:
         return apsw.SQLITE_OK
 
     def _run(self) -> None:
-        connection, lock = open_writer(self._path), TurnLock(self._path)
+        connection, lock, section = open_writer(self._path), TurnLock(self._path), Section()
         try:
             while not self._stopped.wait(_REST_S):
                 self._wanted.wait()
                 self._wanted.clear()
-                _attempt(lambda: checkpoint(connection, lock))
+                with section:
+                    _attempt(lambda: checkpoint(connection, lock))
         finally:
             connection.close()
             lock.close()

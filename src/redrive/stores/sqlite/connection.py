@@ -16,6 +16,7 @@ import apsw
 
 from redrive.core.errors import InvalidMessage, StoreError, StoreFull, StoreUnavailable
 from redrive.core.private import create_file
+from redrive.stores.sqlite.forks import watch_connection
 from redrive.stores.statements import load_migrations
 
 DIALECT = "sqlite"
@@ -159,6 +160,7 @@ def descriptors_gone() -> str | None:
 
 def _connect(path: Path, patience_ms: int, cache_kib: int) -> apsw.Connection:
     connection = apsw.Connection(str(path), statementcachesize=_STATEMENTS_CACHED)
+    watch_connection(connection)
     connection.set_busy_timeout(patience_ms)
     connection.execute("pragma synchronous = full")
     # On macOS a plain fsync leaves data in the drive's own cache; elsewhere these two change nothing.

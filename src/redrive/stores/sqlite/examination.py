@@ -19,6 +19,7 @@ import apsw
 from redrive.core.condition import Capacity, Finding, Grade
 from redrive.core.private import wider
 from redrive.stores.sqlite.connection import DIALECT, open_reader
+from redrive.stores.sqlite.forks import Section
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "examination")
@@ -66,6 +67,11 @@ def capacity(db: apsw.Connection, path: Path, *, accepts: bool) -> Capacity:
 
 def examine(path: Path, *, accepts: bool, synced: bool, check_s: float = CHECK_S) -> list[Finding]:
     """The work of `Store.examine`; it may take as long as `check_s`."""
+    with Section():
+        return _examine(path, accepts=accepts, synced=synced, check_s=check_s)
+
+
+def _examine(path: Path, *, accepts: bool, synced: bool, check_s: float) -> list[Finding]:
     db = open_reader(path)
     try:
         return [

@@ -13,6 +13,7 @@ import apsw
 
 from redrive.core.errors import StoreError, StoreUnavailable
 from redrive.stores.sqlite.connection import descriptors_gone, open_reader, open_writer, prepare
+from redrive.stores.sqlite.forks import Section, check_usable
 from redrive.stores.sqlite.turn_lock import TurnLock
 from redrive.stores.sqlite.writer import PATIENCE_S
 
@@ -28,8 +29,9 @@ class Opened:
     def close(self) -> None:
         """Let go. In turn, because the last to close moves the whole log into the file."""
         taken = self.lock.take(PATIENCE_S)
-        self.reader.close()
-        self.writer.close()
+        with Section():
+            self.reader.close()
+            self.writer.close()
         if taken:
             self.lock.release()
         self.lock.close()
@@ -38,6 +40,7 @@ class Opened:
 def open_file(path: Path) -> Opened:
     """Create or migrate the file, and connect to it."""
     check_path(path)
+    check_usable(path)
     try:
         lock = TurnLock(path)
     except OSError as error:
@@ -53,8 +56,9 @@ def open_file(path: Path) -> Opened:
             "see whether one of them is stopped, then try again"
         )
     try:
-        prepare(path)
-        return Opened(lock, open_writer(path), open_reader(path))
+        with Section():
+            prepare(path)
+            return Opened(lock, open_writer(path), open_reader(path))
     except BaseException:
         lock.close()
         raise

@@ -12,6 +12,7 @@ import os
 import time
 from pathlib import Path
 
+from redrive.core.forks import watch
 from redrive.core.private import open_beside
 
 _SHORT_S = 0.0001
@@ -30,6 +31,7 @@ class TurnLock:
             os.close(self._gate)
             raise
         self.closed = False
+        watch(self)
 
     def try_take(self) -> bool:
         """Take the turn if nobody has it or waits for it."""
@@ -58,8 +60,14 @@ class TurnLock:
     def release(self) -> None:
         fcntl.flock(self._turn, fcntl.LOCK_UN)
 
+    def forked(self) -> None:
+        """In a child: let go of the files, not of the lock, which is the parent's."""
+        self.close()
+
     def close(self) -> None:
-        """Let go of both files; a turn that is held ends."""
+        """Let go of both files; a turn that is held ends with the last process that has them open."""
+        if self.closed:
+            return
         self.closed = True
         os.close(self._gate)
         os.close(self._turn)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import apsw
 
 from redrive.stores.sqlite.claiming import peek
+from redrive.stores.sqlite.forks import Section
 
 _TICK_S = 0.012
 _STALE_MS = 1_000
@@ -33,8 +34,8 @@ class _Waiter:
 class Waiting:
     """Everybody in this process who waits on one store."""
 
-    def __init__(self, db: apsw.Connection, clock: Callable[[], int]) -> None:
-        self._db, self._clock = db, clock
+    def __init__(self, db: apsw.Connection, section: Section, clock: Callable[[], int]) -> None:
+        self._db, self._section, self._clock = db, section, clock
         self._waiters: set[_Waiter] = set()
         self._news: dict[str, int] = {}
         self._seen: dict[str, int] = {}
@@ -124,11 +125,13 @@ class Waiting:
         now = self._clock()
         found: list[int | None] = []
         for queue in queues:
-            seen = peek(self._db, queue, now)
+            with self._section:
+                seen = peek(self._db, queue, now)
             fresh = seen.suspect_at is not None and seen.suspect_at > now - _STALE_MS
             found += [now if ring and seen.ring else None, seen.wake_at, seen.suspect_at if fresh else None]
         return [at for at in found if at is not None]
 
     def _read_version(self) -> int:
-        version: int = self._db.execute("pragma data_version").get
+        with self._section:
+            version: int = self._db.execute("pragma data_version").get
         return version

@@ -29,6 +29,7 @@ import apsw
 from redrive.core.errors import StoreError, StoreFull, StoreUnavailable
 from redrive.stores.sqlite.clock import Instant
 from redrive.stores.sqlite.connection import check_schema, describe, translated
+from redrive.stores.sqlite.forks import Section
 from redrive.stores.sqlite.offer import Offer
 from redrive.stores.sqlite.room import Room
 from redrive.stores.sqlite.turn_lock import TurnLock
@@ -101,6 +102,7 @@ class Writer:
     ) -> None:
         self._connection, self._lock, self._path = connection, lock, path
         self._room = Room(connection, path)
+        self._section = Section()
         self._clock, self._committed = clock, committed
         self._thread = ThreadPoolExecutor(1, "redrive-sqlite-commit")
         self._jobs: deque[_Job] = deque()
@@ -190,6 +192,7 @@ class Writer:
         """On the loop, in our turn: one transaction, which ends with the turn given up."""
         transaction = _Transaction()
         begun = False
+        self._section.enter()
         try:
             with translated(self._path):
                 begun = self._begin()
@@ -289,6 +292,7 @@ class Writer:
         except apsw.Error as error:
             _log.warning("%s: a failed transaction could not be undone: %s", self._path, error)
         finally:
+            self._section.leave()
             with suppress(OSError):
                 self._lock.release()
 
