@@ -59,23 +59,25 @@ class Checkpointer:
             while not self._stopped.wait(_REST_S):
                 self._wanted.wait()
                 self._wanted.clear()
-                with section:
-                    _attempt(lambda: checkpoint(connection, lock))
+                _attempt(lambda: checkpoint(connection, lock, section))
         finally:
             connection.close()
             lock.close()
 
 
-def checkpoint(connection: apsw.Connection, lock: TurnLock) -> None:
+def checkpoint(connection: apsw.Connection, lock: TurnLock, section: Section) -> None:
     """Copy what can be copied; when the log is long, take the turn and start it anew.
 
-    The log's file keeps its length: writing over it syncs twice as fast as making it longer.
+    The log's file keeps its length: writing over it syncs twice as fast as making it longer. The section is
+    left while waiting for the turn: whoever has that may be waiting for a fork, which waits for the section.
     """
-    pages, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    with section:
+        pages, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
     if pages < _LONG_PAGES or not lock.take(_PATIENCE_S):
         return
     try:
-        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+        with section:
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
     finally:
         lock.release()
 

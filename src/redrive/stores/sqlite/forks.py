@@ -15,8 +15,10 @@ for.
 
 from __future__ import annotations
 
+import concurrent.futures.thread  # noqa: F401 - see the end of this file
 import ctypes
 import fcntl
+import logging  # noqa: F401 - see the end of this file
 import os
 import threading
 import time
@@ -45,18 +47,35 @@ class Section:
 
     def __init__(self, *, nested: bool = False) -> None:
         self._lock = threading.RLock() if nested else threading.Lock()
-        self.enter, self.leave = self._lock.acquire, self._lock.release
+        self._thread, self._depth = 0, 0
         with _registry:
             _sections.add(self)
 
+    def enter(self) -> None:
+        thread = threading.get_ident()
+        # A lock is not fair: without this, a busy thread would keep a fork waiting for ever.
+        if _forking and not (self._depth and self._thread == thread):
+            _forked.wait(_PATIENCE_S)
+        self._lock.acquire()
+        self._thread = thread
+        self._depth += 1
+
+    def leave(self) -> None:
+        self._depth -= 1
+        self._lock.release()
+
     def hold(self, patience_s: float) -> bool:
+        """For a fork: keep everybody out."""
         return self._lock.acquire(timeout=max(0.0, patience_s))
 
+    def give_back(self) -> None:
+        self._lock.release()
+
     def __enter__(self) -> None:
-        self._lock.acquire()
+        self.enter()
 
     def __exit__(self, *_: object) -> None:
-        self._lock.release()
+        self.leave()
 
 
 _registry = threading.Lock()
@@ -64,6 +83,8 @@ _sections: WeakSet[Section] = WeakSet()
 _connections: WeakValueDictionary[int, apsw.Connection] = WeakValueDictionary()
 _held: list[Section] = []
 _clean = True
+_forking = False
+_forked = threading.Event()
 _refused: set[str] = set()
 
 
@@ -83,7 +104,9 @@ def check_usable(path: Path) -> None:
 
 
 def _wait_for_calls() -> None:
-    global _clean
+    global _clean, _forking
+    _forked.clear()
+    _forking = True
     ends = time.monotonic() + _PATIENCE_S
     _clean = True
     with _registry:
@@ -96,14 +119,17 @@ def _wait_for_calls() -> None:
 
 
 def _let_calls_go_on() -> None:
+    global _forking
     while _held:
-        _held.pop().leave()
+        _held.pop().give_back()
+    _forking = False
+    _forked.set()
 
 
 def _put_away() -> None:
     """In the child."""
-    global _registry
-    _registry = threading.Lock()
+    global _registry, _forking, _forked
+    _registry, _forking, _forked = threading.Lock(), False, threading.Event()
     paths: set[str] = set()
     for connection in list(_connections.values()):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
@@ -141,4 +167,6 @@ def _lock_shared(path: str, place: tuple[int, int]) -> bool:
     return False
 
 
+# Threads and logging hold a lock of their own over a fork, which a call under way may need to end. Whoever
+# registers last is called first: they are imported above, so we wait before they take their locks.
 os.register_at_fork(before=_wait_for_calls, after_in_parent=_let_calls_go_on, after_in_child=_put_away)
