@@ -82,11 +82,11 @@ def prepare(path: Path) -> None:
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """The driver's errors as ours."""
+    """The errors of driver and disk as ours."""
     try:
         yield
-    except apsw.Error as error:
-        raise translate(error, path) from error
+    except (apsw.Error, OSError) as error:
+        raise describe(error, path) from error
     except UnicodeEncodeError as error:
         raise InvalidMessage(
             "text holds a lone surrogate and cannot be stored: send valid Unicode"
