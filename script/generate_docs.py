@@ -30,7 +30,7 @@ from redrive.core.retry import PROFILES, delay_table
 from redrive.core.settings import QueueSettings
 from redrive.mail.judging.rules import markdown_table as mail_rules
 from redrive.mailbox.behaviours import markdown_table as mailbox_addresses
-from redrive.stores.redis.layout import markdown_table as redis_keys
+from redrive.stores.redis.scripts import markdown_table as redis_keys
 from redrive.web.access import Anyone, Route
 from redrive.web.admin.routes import admin_routes as routes_of
 

@@ -108,7 +108,7 @@ class RedisBackend:
             await server.delete(key)
 
     async def _damage(self, command: str, message_id: str, *more: bytes) -> None:
-        from redrive.stores.redis.ids import pack_id
+        from redrive.stores.redis.frames import pack_id
 
         raw, damaged = pack_id(message_id), False
         async for server, key in self._keys():

@@ -7,7 +7,7 @@ from functools import cache
 
 from redis.asyncio import Redis
 
-from redrive.stores.redis.layout import Key, read_layout
+from redrive.stores.redis.scripts import Key, read_layout
 
 _layout = cache(read_layout)
 

@@ -12,8 +12,7 @@ from redrive.core.message import Entry
 from redrive.core.ports import Receipt, Status
 from redrive.stores.redis import RedisStore, scripts
 from redrive.stores.redis.client import Client
-from redrive.stores.redis.frames import digest_of
-from redrive.stores.redis.ids import pack_id
+from redrive.stores.redis.frames import digest_of, pack_id
 from tests.faults.plants import Bugs, Fire, replace_method, wrap
 
 

@@ -11,8 +11,7 @@ from redis.asyncio import Redis
 from redrive.core.condition import Durability, Finding, Grade
 from redrive.core.settings import RedisSettings
 from redrive.stores.redis import RedisStore
-from redrive.stores.redis.examination import judge_facts
-from redrive.stores.redis.server import Facts
+from redrive.stores.redis.examination import Facts, judge_facts
 from tests.servers import free_port, start_redis
 from tests.stores.redis_server import connected, opened
 

@@ -15,7 +15,7 @@ from redrive.core.ports import Cleanup, Status
 from redrive.core.verdict import Bury, Reason, Settlement
 from redrive.stores.redis import RedisStore
 from redrive.stores.redis.client import FORMAT
-from redrive.stores.redis.ids import pack_id
+from redrive.stores.redis.frames import pack_id
 from tests.conformance import makers
 from tests.conformance.makers import keys
 

@@ -18,8 +18,8 @@ from redrive.core.errors import ConfigurationError, StoreError, StoreFull, Store
 from redrive.core.message import Lapse
 from redrive.core.settings import RedisSettings
 from redrive.stores.redis import RedisStore
-from redrive.stores.redis.durability import judge
 from redrive.stores.redis.errors import mask_url
+from redrive.stores.redis.examination import judge
 from redrive.telemetry.events import Event, StoreAccepting, StoreRefusing
 from tests.conformance import makers
 from tests.servers import free_port, start_redis

@@ -19,27 +19,28 @@ try:
 except ImportError as error:
     raise MissingExtra("redis://", "redis") from error
 
+from redrive.stores.redis.append import RedisOutbox
+from redrive.stores.redis.claim import RedisClaim
 from redrive.stores.redis.client import Client, whole_call
-from redrive.stores.redis.durability import judge_all, refuse_unsafe
 from redrive.stores.redis.errors import mask_url
-from redrive.stores.redis.examination import examine_node
-from redrive.stores.redis.feed import RedisFeed
+from redrive.stores.redis.examination import Facts, examine_node, judge_all, read_facts, refuse_unsafe
 from redrive.stores.redis.lanes import RedisLanes
-from redrive.stores.redis.ledger import RedisLedger
+from redrive.stores.redis.ledger import RedisFeed, RedisLedger
+from redrive.stores.redis.memory import measure
 from redrive.stores.redis.moves import RedisMoves
-from redrive.stores.redis.outbox import RedisOutbox
 from redrive.stores.redis.records import RedisJournal, RedisRecords
-from redrive.stores.redis.server import Facts, read_facts
-from redrive.stores.redis.source import RedisSource
+from redrive.stores.redis.settle import RedisSettle
 from redrive.stores.redis.upkeep import RedisUpkeep
-from redrive.stores.redis.usage import measure
+from redrive.stores.redis.wait import RedisWait
 
 __all__ = ["RedisStore"]
 
 
 class RedisStore(
     RedisOutbox,
-    RedisSource,
+    RedisClaim,
+    RedisSettle,
+    RedisWait,
     RedisUpkeep,
     RedisLedger,
     RedisMoves,
@@ -98,7 +99,7 @@ class RedisStore(
 
     @whole_call
     async def capacity(self) -> Capacity:
-        return await measure(self._client, await self._read_facts())
+        return await measure(self._client, [facts.info for facts in await self._read_facts()])
 
     @whole_call
     async def examine(self) -> list[Finding]:

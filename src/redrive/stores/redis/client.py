@@ -19,14 +19,13 @@ from redis.exceptions import NoScriptError, RedisError
 
 from redrive.core.errors import ConfigurationError, StoreError, StoreFull, StoreUnavailable
 from redrive.core.settings import RedisSettings
-from redrive.stores.redis.cluster import Nodes
-from redrive.stores.redis.connections import Node
 from redrive.stores.redis.errors import translate
 from redrive.stores.redis.memory import Watermark
+from redrive.stores.redis.nodes import Node, Nodes
 from redrive.stores.redis.scripts import load_script
 from redrive.stores.redis.sending import Argument, Sender
 
-__all__ = ["FORMAT", "Argument", "Client", "whole_call"]
+__all__ = ["FORMAT", "Argument", "Client", "to_ms", "whole_call"]
 
 FORMAT = 4
 HINT_GRACE_S = 5.0
@@ -268,6 +267,11 @@ def whole_call(
             return await method(room, *args, **kwargs)
 
     return call
+
+
+def to_ms(seconds: float) -> int:
+    """Whole milliseconds."""
+    return round(seconds * 1000)
 
 
 def _monotonic_ms() -> int:

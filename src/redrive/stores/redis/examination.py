@@ -1,22 +1,27 @@
-"""What `redrive doctor` says of a server, line by line: right, worth a look, wrong, or not to be told.
+"""What a server says of itself: what "accepted" means there, and what `redrive doctor` tells of it.
 
-The lines follow from what the server says of itself; two things are tried: its clock and whether it
-understands our scripts' flags. Nothing is written.
+The lines are right, worth a look, wrong, or not to be told. They follow from the server's settings and its
+INFO, each as far as it tells; two things are tried: its clock and whether it understands our scripts' flags.
+Nothing is written.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from redis.exceptions import ResponseError
 
 from redrive.core.condition import Durability, Finding, Grade
-from redrive.stores.redis.connections import Node
-from redrive.stores.redis.durability import judge
+from redrive.core.errors import StoreError
 from redrive.stores.redis.memory import read_memory
-from redrive.stores.redis.server import Facts, read_facts
+from redrive.stores.redis.nodes import Node
 
+_SETTINGS = ("appendonly", "appendfsync", "maxmemory", "maxmemory-policy")
+_SECTIONS = ("server", "memory", "persistence", "replication")
+_WORST_FIRST = (Durability.C, Durability.UNKNOWN, Durability.B, Durability.A)
 _CLOCK_MS = 1_000
 _NEARLY_FULL = 0.8
 _HIDDEN = "the server does not tell"
@@ -31,6 +36,84 @@ _STATUSES = {
     "aof_last_bgrewrite_status": "look at the server's log: it needs free disk, and memory to fork",
     "rdb_last_bgsave_status": "look at the server's log: it needs free disk, and memory to fork",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One node's `settings` (empty where CONFIG is refused) and `info` (empty where INFO is)."""
+
+    address: str
+    settings: Mapping[str, str]
+    info: Mapping[str, Any]
+
+    @property
+    def known(self) -> dict[str, str]:
+        """The settings, and those that INFO tells when CONFIG does not."""
+        told = {
+            name.replace("_", "-"): str(self.info[name])
+            for name in ("maxmemory", "maxmemory_policy")
+            if name in self.info
+        }
+        return {**told, **self.settings}
+
+
+async def read_facts(node: Node) -> Facts:
+    """Ask a node; what the user may not ask for stays empty."""
+    return Facts(node.address, await _read_settings(node), await _read_info(node))
+
+
+async def _read_settings(node: Node) -> dict[str, str]:
+    try:
+        answer = await node.ask("CONFIG", "GET", *_SETTINGS)
+    except ResponseError:
+        return {}
+    return {key.decode(): value.decode() for key, value in zip(answer[0::2], answer[1::2], strict=True)}
+
+
+async def _read_info(node: Node) -> dict[str, Any]:
+    try:
+        info: dict[str, Any] = await node.ask("INFO", *_SECTIONS)
+    except ResponseError:
+        return {}
+    return info
+
+
+def judge(settings: Mapping[str, str]) -> tuple[Durability, str]:
+    """The class and its meaning; no settings: the server does not tell."""
+    if settings.get("maxmemory", "0") != "0" and settings.get("maxmemory-policy") != "noeviction":
+        return Durability.C, "when memory is full the server evicts messages: set maxmemory-policy noeviction"
+    if "appendonly" not in settings:
+        return Durability.UNKNOWN, "the server does not show its configuration: ask whoever runs it"
+    if settings["appendonly"] != "yes":
+        return Durability.C, "accepted means in memory: set appendonly yes"
+    if settings.get("appendfsync") == "always":
+        return Durability.A, "accepted means on the server's disk"
+    if settings.get("appendfsync") == "everysec":
+        return (
+            Durability.B,
+            "accepted means written; a machine that dies loses what came since the last fsync",
+        )
+    return (
+        Durability.C,
+        "the operating system decides when to write to disk: set appendfsync everysec or always",
+    )
+
+
+def judge_all(nodes: Sequence[Facts]) -> tuple[Durability, str]:
+    """The class of the weakest node."""
+    judged = [judge(facts.known) for facts in nodes]
+    return min(judged, key=lambda one: _WORST_FIRST.index(one[0]))
+
+
+def refuse_unsafe(nodes: Sequence[Facts]) -> None:
+    """StoreError for a server that may lose what was accepted without any fault."""
+    for facts in nodes:
+        durability, meaning = judge(facts.known)
+        if durability is Durability.C:
+            raise StoreError(
+                f"{facts.address} is not safe for messages: {meaning}; or accept the loss with "
+                "--allow-unsafe (allow_unsafe = true in [redis], REDRIVE_REDIS_ALLOW_UNSAFE=true)"
+            )
 
 
 async def examine_node(node: Node) -> list[Finding]:

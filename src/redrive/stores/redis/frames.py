@@ -1,7 +1,9 @@
-"""The frozen message as it lies in Redis, head and body (lua/frames.lua reads the same bytes).
+"""Ids and the frozen message as they lie in Redis (lua/frames.lua reads the same bytes).
 
-The head has fixed fields first, so that a script reads them with one call; tenant and dedupe key stand
-together as the field of the queue's keys. A body can be cut off without reading the rest.
+A canonical UUID is its 16 bytes; any other text stands behind a byte that says so, in any length but 16, so
+that the two never meet. A frame is head and body: the head has fixed fields first, so that a script reads
+them with one call; tenant and dedupe key stand together as the field of the queue's keys. A body can be cut
+off without reading the rest.
 """
 
 from __future__ import annotations
@@ -13,8 +15,11 @@ import msgspec
 
 from redrive.core.errors import InvalidMessage
 from redrive.core.message import Entry, Message, Track, content_digest
-from redrive.stores.redis.ids import pack_id, unpack_id
 
+_UUID_TEXT = 36
+_UUID_BYTES = 16
+_TEXT = b"\x01"
+_TEXT_OF_FIFTEEN = b"\x02\x02"
 FORMAT = 2
 TRACKS = (Track.MAIN, Track.BULK, Track.REDRIVE)
 
@@ -26,6 +31,32 @@ _CODES = {track: code for code, track in enumerate(TRACKS, 1)}
 
 _encoder = msgspec.msgpack.Encoder()
 _headers = msgspec.msgpack.Decoder(dict[str, str])
+
+
+def pack_id(text: str) -> bytes:
+    """The id as it is stored."""
+    if len(text) == _UUID_TEXT and text[8] == text[13] == text[18] == text[23] == "-":
+        digits = text.replace("-", "")
+        try:
+            raw = bytes.fromhex(digits)
+        except ValueError:
+            return _pack_text(text)
+        if len(raw) == _UUID_BYTES and raw.hex() == digits:
+            return raw
+    return _pack_text(text)
+
+
+def unpack_id(raw: bytes) -> str:
+    """The id as the submitter wrote it."""
+    if len(raw) == _UUID_BYTES:
+        digits = raw.hex()
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    return raw[len(_TEXT_OF_FIFTEEN) if raw.startswith(_TEXT_OF_FIFTEEN) else len(_TEXT) :].decode()
+
+
+def _pack_text(text: str) -> bytes:
+    raw = text.encode("utf-8", "replace")
+    return (_TEXT_OF_FIFTEEN if len(raw) == _UUID_BYTES - 1 else _TEXT) + raw
 
 
 def pack_frame(message: Message, due_at: int, expires_at: int) -> bytes:

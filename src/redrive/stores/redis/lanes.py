@@ -9,8 +9,7 @@ from redrive.core.lanes import Lane, LaneChange, LaneState
 from redrive.core.limits import Rate
 from redrive.core.message import check_queue, check_tenant
 from redrive.core.ports import PAGE, QueueCounts
-from redrive.stores.redis.client import Client, whole_call
-from redrive.stores.redis.source import to_ms
+from redrive.stores.redis.client import Client, to_ms, whole_call
 
 _MOST = 1_000_000_000
 

@@ -1,4 +1,4 @@
-"""Ledger on Redis: single messages, dead letters in order of their death, and what operations came to.
+"""Ledger and feed on Redis: single messages, dead letters by death, operations, and changes for an index.
 
 Known weakness: an id does not tell its queue, so `get` and `family` ask every queue at once, and a page of
 letters of all queues asks every queue for its first ids.
@@ -12,14 +12,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from redrive.core.errors import InvalidMessage
-from redrive.core.letters import Account, DeadLetter, LetterPage, OperationTally
+from redrive.core.letters import Account, Change, ChangePage, DeadLetter, LetterPage, OperationTally
 from redrive.core.ports import PAGE
-from redrive.stores.redis.accounts import StoredAccount, read_accounts
 from redrive.stores.redis.client import Argument, Client, whole_call
-from redrive.stores.redis.ids import pack_id, unpack_id
+from redrive.stores.redis.frames import pack_id, unpack_id
+from redrive.stores.redis.reading import StoredAccount, read_account, read_accounts
 
 _DIED_AT_DIGITS = 13
 _DIED_AT_BYTES = 6
+_BEGINNING = 1 << 62
+_NUMBER_BITS = 31
+_NUMBER = (1 << _NUMBER_BITS) - 1
+_BEGIN = -1
 
 
 class RedisLedger:
@@ -100,3 +104,38 @@ def _read_cursor(cursor: str) -> bytes:
     if len(digits) < _DIED_AT_DIGITS or not (digits.isascii() and digits.isdigit()):
         raise InvalidMessage(f"cursor {cursor!r} is none of ours: begin again without one")
     return int(digits).to_bytes(_DIED_AT_BYTES, "big") + pack_id(cursor[_DIED_AT_DIGITS:])
+
+
+class RedisFeed:
+    """core.ports.Feed.
+
+    A position is the number of the last change that was told. While a reader is at the beginning, where only
+    what is dead is told, it also carries the number at which it began: older departures are nothing to it.
+    """
+
+    _client: Client
+
+    @property
+    def index(self) -> RedisFeed:
+        return self
+
+    async def changes(self, queue: str, *, after: int, limit: int = PAGE) -> ChangePage:
+        root, page = self._client.queue_key(queue), max(1, min(limit, PAGE))
+        number, up_to = _open_position(after)
+        reset, up_to, number, more, ids, rows = await self._client.run("changes", root, number, up_to, page)
+        stored = {one.message.id: one for one in (read_account(queue, row) for row in rows)}
+        names = [unpack_id(raw) for raw in ids]
+        changes = tuple(Change(name, stored[name].letter() if name in stored else None) for name in names)
+        return ChangePage(changes, _make_position(number, up_to), bool(more), bool(reset))
+
+
+def _open_position(position: int) -> tuple[int, int]:
+    if position == 0:
+        return 0, _BEGIN
+    if position & _BEGINNING:
+        return position & _NUMBER, position >> _NUMBER_BITS & _NUMBER
+    return position, 0
+
+
+def _make_position(number: int, up_to: int) -> int:
+    return _BEGINNING | up_to << _NUMBER_BITS | number if up_to else number

@@ -11,9 +11,9 @@ from redrive.core.failure import clip
 from redrive.core.letters import DeadLetter, LetterKey
 from redrive.core.lifecycle import Move
 from redrive.core.ports import PAGE
+from redrive.stores.redis.append import no_parent
 from redrive.stores.redis.client import Argument, Client, whole_call
-from redrive.stores.redis.ids import pack_id, unpack_id
-from redrive.stores.redis.outbox import no_parent
+from redrive.stores.redis.frames import pack_id, unpack_id
 from redrive.stores.redis.packing import pack_letter
 
 _ACTOR_BYTES = 256

@@ -18,8 +18,7 @@ from redrive.core.letters import DeadLetter, Redriven, RedriveResult
 from redrive.core.lifecycle import State
 from redrive.core.message import Message, Progress, Track, expiry
 from redrive.core.verdict import Reason
-from redrive.stores.redis.frames import TRACKS, digest_body, pack_frame
-from redrive.stores.redis.ids import pack_id
+from redrive.stores.redis.frames import TRACKS, digest_body, pack_frame, pack_id
 
 _LENGTH_BYTES = 4
 

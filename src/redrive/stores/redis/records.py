@@ -12,8 +12,7 @@ import msgspec
 from redrive.core.errors import VersionConflict
 from redrive.core.ports import PAGE
 from redrive.core.records import Document, JournalRow, Record
-from redrive.stores.redis.client import Client
-from redrive.stores.redis.source import to_ms
+from redrive.stores.redis.client import Client, to_ms
 
 
 class RedisRecords:

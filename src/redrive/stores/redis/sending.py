@@ -15,8 +15,7 @@ from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as NoAnswer
 
 from redrive.core.errors import StoreUnavailable
-from redrive.stores.redis.cluster import Nodes
-from redrive.stores.redis.connections import Node, run_together
+from redrive.stores.redis.nodes import Node, Nodes, run_together
 
 REPLICAS_TIMEOUT_MS = 1_000
 

@@ -1,7 +1,4 @@
-"""Source on Redis: claim, settle and extend as scripts; wait as a blocking read of hints.
-
-Settlements and leases of several queues are one script call a queue: a queue is the unit of atomicity.
-"""
+"""Settle and extend on Redis: one script call a queue, the unit of atomicity."""
 
 from __future__ import annotations
 
@@ -12,40 +9,18 @@ from typing import assert_never
 
 from redrive.core.failure import REASON_LENGTH, clip
 from redrive.core.message import Lease
-from redrive.core.ports import Claim, Claimed
 from redrive.core.settings import FinishedSettings
 from redrive.core.verdict import Bury, Complete, Hold, Release, RetryAt, Settlement
-from redrive.stores.redis.client import Argument, Client, whole_call
-from redrive.stores.redis.deliveries import read_batch
-from redrive.stores.redis.ids import pack_id, unpack_id
+from redrive.stores.redis.client import Argument, Client, to_ms, whole_call
+from redrive.stores.redis.frames import pack_id, unpack_id
 from redrive.stores.redis.packing import pack_failure
 
 
-class RedisSource:
-    """core.ports.Source."""
+class RedisSettle:
+    """core.ports.Source: `settle` and `extend`."""
 
     _client: Client
     _finished: FinishedSettings
-
-    def now(self) -> int:
-        return self._client.now()
-
-    async def claim(self, claim: Claim) -> Claimed:
-        now, suspects, next_at, batch = await self._client.run(
-            "claim",
-            self._client.queue_key(claim.queue),
-            claim.token,
-            claim.limit,
-            to_ms(claim.lease_s),
-            claim.max_bytes,
-            claim.quantum,
-            claim.rate.count if claim.rate else 0,
-            to_ms(claim.rate.period_s) if claim.rate else 0,
-            int(claim.alone),
-        )
-        self._client.learn_now(now)
-        deliveries = read_batch(claim.queue, claim.token, batch)
-        return Claimed(tuple(deliveries), bool(suspects), next_at if next_at >= 0 else None)
 
     @whole_call
     async def settle(self, settlements: Sequence[Settlement]) -> AbstractSet[str]:
@@ -77,22 +52,6 @@ class RedisSource:
             answer = await self._client.run("extend", self._client.queue_key(queue), to_ms(lease_s), *tokens)
             lost.update(token.decode() for token in answer)
         return lost
-
-    @whole_call
-    async def wait(self, queues: Sequence[str], timeout_s: float) -> None:
-        timeout_ms = to_ms(timeout_s)
-        roots = [self._client.queue_key(queue) for queue in queues]
-        for root in roots:
-            timer_ms = await self._client.run("wait", root)
-            if timer_ms >= 0:
-                timeout_ms = min(timeout_ms, timer_ms)
-        if timeout_ms > 0 and roots:
-            await self._client.pop_hint([f"{root}:hint" for root in roots], timeout_ms / 1000)
-
-
-def to_ms(seconds: float) -> int:
-    """Whole milliseconds."""
-    return round(seconds * 1000)
 
 
 class _Settlements:

@@ -11,8 +11,7 @@ from redrive.core.lifecycle import State
 from redrive.core.message import Entry, Message
 from redrive.core.ports import APPEND_BYTES, APPEND_MESSAGES, Receipt, Status
 from redrive.stores.redis.client import Argument, Client, whole_call
-from redrive.stores.redis.frames import digest_of, pack_frame
-from redrive.stores.redis.ids import pack_id, unpack_id
+from redrive.stores.redis.frames import digest_of, pack_frame, pack_id, unpack_id
 
 
 class RedisOutbox:
