@@ -180,9 +180,17 @@ class Redrive:
         await self._reach(fail_fast)
         opened = await self._openings.enter(worker=True)
         try:
+            await self._end_playground(opened.store)
             await self._work(self._make_worker(opened.store, queues, on_stuck), signals)
         finally:
             await self._close(self._openings.leave(worker=True))
+
+    async def _end_playground(self, store: Store) -> None:
+        """What goes through a relay is meant for somebody: the simulator may not have this store's mails."""
+        if self._gateway is not None and self.settings.names_relay:
+            from redrive.office.playground import end_playground
+
+            await patiently("open", lambda: end_playground(store), self.telemetry)
 
     def _make_worker(self, store: Store, queues: Collection[str], on_stuck: Callable[[], None]) -> Worker:
         return Worker(

@@ -132,6 +132,35 @@ def test_a_store_whose_mail_is_sent_already_is_refused(shop: Shop) -> None:
             assert f"process {process.pid} on" in result.stderr
 
 
+def test_a_store_with_real_mail_is_refused_and_its_mail_goes_on_waiting(shop: Shop) -> None:
+    sent = shop.ok("mail", "send", "--from", "a@b.example", "--to", "someone@b.example", "--text", "Hi")
+    for command in (("up", *ANY_PORT), ("demo",)):
+        result = finish(shop.folder, *command)
+        assert (result.returncode, result.stdout) == (1, "")
+        for way_out in ("was not begun by redrive up", "--store sqlite:///playground.db", "REDRIVE_MAIL"):
+            assert way_out in result.stderr
+    assert shop.ok("mail", "show", sent["jobId"])["recipients"][0]["status"] == "queued"
+    assert not (shop.folder / "mailbox").exists()
+    assert shop.ok("keys", "list")["keys"] == []
+    new = ("--store", "sqlite:///playground.db")
+    elsewhere = finish(shop.folder, "up", "--no-demo", "--seconds", "0.5", *new, *ANY_PORT)
+    assert elsewhere.returncode == 0, elsewhere.stderr
+
+
+def test_a_store_that_sent_through_a_relay_is_not_for_the_simulator_any_more(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = finish(shop.folder, "up", "--no-demo", "--seconds", "0.5", *ANY_PORT)
+    assert first.returncode == 0, first.stderr
+    with monkeypatch.context() as context:
+        context.setitem(ENVIRONMENT, "REDRIVE_MAIL", "smtp://127.0.0.1:1")
+        relayed = finish(shop.folder, "up", "--seconds", "0.5", "--listen", "127.0.0.1:0")
+        assert relayed.returncode == 0, relayed.stderr
+    again = finish(shop.folder, "up", *ANY_PORT)
+    assert again.returncode == 1
+    assert "was not begun by redrive up" in again.stderr
+
+
 def test_a_relay_takes_the_simulators_place_and_gets_no_demonstration(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

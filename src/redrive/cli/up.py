@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from redrive.cli.demo.gateway import RunningGateway, names_relay, quick_settings, running
+from redrive.cli.demo.gateway import RunningGateway, quick_settings, running
 from redrive.cli.demo.page import ENDING, draw, head, hints, mute_logs, page, run_together, trial, welcome
 from redrive.cli.demo.story import Sentence, Story, WorkerFigures, figures_document, teller, total
 from redrive.cli.demo.traffic import RATE, send_traffic, tenant_clients
@@ -58,14 +58,14 @@ async def up(
         raise CommandError(f"--seconds is {seconds:g}: more than 0", Exit.USAGE)
     unsafe = {"redis.allow_unsafe": allow_unsafe or None}
     settings = quick_settings(flags, listen=listen, **unsafe)
-    if demo and names_relay(settings):
+    if demo and settings.names_relay:
         raise CommandError(
             "demonstration mails go to the simulator alone, and `mail` names a relay: leave one of them out",
             Exit.USAGE,
         )
     output, counts, figures = Output(flags.json), AttemptCounts(), WorkerFigures()
     tell = _Patient(teller(output))
-    story = Story(_label(masked=names_relay(settings)), tell)
+    story = Story(_label(masked=settings.names_relay), tell)
     mute_logs()
     began_s = time.monotonic()
     sinks = (counts.see, figures.see, story.see)

@@ -76,6 +76,13 @@ class Settings:
         """After how long a queue's letters may be re-driven by themselves; None is never."""
         return overlay(self.office, self.queues.get(queue, ()), {}).automatic_s
 
+    @property
+    def names_relay(self) -> bool:
+        """Whether somebody chose where mails go; the default is the simulator's address."""
+        if not self.origins:
+            return self.mail != DEFAULT_MAIL
+        return self.origins.get("mail", "default") != "default"
+
     def values(self) -> dict[str, object]:
         """Every value under the keys of `origins`, fit to be shown."""
         top = {

@@ -48,10 +48,10 @@ def test_piped_it_tells_each_attempt_and_the_figures(shop: Shop) -> None:
 
 
 def test_it_sends_through_a_gateway_that_runs(shop: Shop) -> None:
-    key = shop.ok("keys", "create", "--role", "submit", "--tenant", "globex")["key"]
     with started(shop.folder, "up", "--no-demo", "--listen", "127.0.0.1:0", "--mailbox-port", "0") as process:
         assert process.stdout is not None
         url = process.stdout.readline().split()[2]
+        key = shop.ok("keys", "create", "--role", "submit", "--tenant", "globex")["key"]
         result = finish(shop.folder, "demo", "--url", url, "--key", key, *CYCLE, "--json")
         wrong = finish(shop.folder, "demo", "--url", url, "--key", "rdk_wrong", "--json")
         process.send_signal(signal.SIGINT)

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from redrive.cli.demo.client import ApiClient
 from redrive.cli.demo.fates import Fates
-from redrive.cli.demo.gateway import names_relay, quick_settings, running
+from redrive.cli.demo.gateway import quick_settings, running
 from redrive.cli.demo.page import ENDING, draw, head, hints, mute_logs, page, run_together
 from redrive.cli.demo.story import figures_document, teller, total
 from redrive.cli.demo.traffic import RATE, TENANTS, send_traffic, tenant_clients
@@ -90,7 +90,7 @@ async def _gateway(
             client.close()
         return
     settings = quick_settings(flags)
-    if names_relay(settings):
+    if settings.names_relay:
         raise CommandError(
             "demonstration mails go to the simulator alone, and `mail` names a relay: leave it out, or name "
             "a gateway with --url and --key",

@@ -1,7 +1,7 @@
 """The whole gateway in one process: mailbox simulator, store, HTTP API and worker, for `up` and `demo`.
 
-The simulator stands in for the relay unless the settings name one. While it does, `email:send` is not
-shared with another worker: mails meant for a relay would end in the simulator, as sent.
+The simulator stands in for the relay unless the settings name one. While it does, the store is a playground
+and shares `email:send` with no other worker: mails meant for a relay would end in the simulator, as sent.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from redrive.config import Settings
 from redrive.core.condition import Description
 from redrive.mail.gateway import QUEUE
 from redrive.mailbox import Mailbox
+from redrive.office.playground import may_play
 from redrive.office.queues import LiveWorker, live_workers
 from redrive.telemetry.events import Sink
 
@@ -42,11 +43,6 @@ class RunningGateway:
         return self.mailbox.url if self.mailbox else str(self.app.settings.values()["mail"])
 
 
-def names_relay(settings: Settings) -> bool:
-    """Whether someone chose a relay: then the simulator does not run."""
-    return settings.origins.get("mail", "default") != "default"
-
-
 def quick_settings(flags: Flags, **more: object) -> Settings:
     """Retries are quick unless somebody chose a profile."""
     settings = flags.settings(**more)
@@ -62,8 +58,8 @@ async def running(
     """Run everything while inside; end gracefully, what was taken last first."""
     async with AsyncExitStack() as stack:
         mailbox = None
-        if not names_relay(settings):
-            await _refuse_company(settings)
+        if not settings.names_relay:
+            await _refuse_real_mail(settings)
             opening = Mailbox(port=mailbox_port, folder=mailbox_folder(settings))
             mailbox = await stack.enter_async_context(opening)
             settings = replace(settings, mail=mailbox.url)
@@ -88,9 +84,22 @@ async def _working(app: Redrive) -> AsyncIterator[asyncio.Task[None]]:
         await asyncio.wait([task])
 
 
-async def _refuse_company(settings: Settings) -> None:
+async def _refuse_real_mail(settings: Settings) -> None:
+    """FAILED where a mail in the store may be meant for somebody, or another worker would send ours."""
     async with Redrive(settings=settings) as app:
         workers = await live_workers(app.store)
+        _refuse_company(workers)
+        if not await may_play(app.store):
+            place = (await app.store.describe()).url
+            raise CommandError(
+                f"the store {place} was not begun by redrive up: its mails would end in the simulator, "
+                "marked as sent. Begin a new one with --store sqlite:///playground.db, or name the relay that "
+                "these mails are for in REDRIVE_MAIL",
+                Exit.FAILED,
+            )
+
+
+def _refuse_company(workers: list[LiveWorker]) -> None:
     for worker in workers:
         if QUEUE in worker.queues and _lives(worker):
             raise CommandError(
