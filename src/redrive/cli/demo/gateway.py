@@ -93,8 +93,8 @@ async def _refuse_real_mail(settings: Settings) -> None:
             place = (await app.store.describe()).url
             raise CommandError(
                 f"the store {place} was not begun by redrive up: its mails would end in the simulator, "
-                "marked as sent. Begin a new one with --store sqlite:///playground.db, or name the relay that "
-                "these mails are for in REDRIVE_MAIL",
+                "marked as sent. Begin a new one with --store sqlite:///playground.db, or name the relay "
+                "that these mails are for in REDRIVE_MAIL",
                 Exit.FAILED,
             )
 
