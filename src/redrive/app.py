@@ -24,9 +24,8 @@ from redrive.core.values import as_span
 from redrive.engine.entries import Submission, make_entry
 from redrive.engine.handlers import Handler, Registry, Served
 from redrive.engine.ids import new_id
-from redrive.engine.liveness import end_when_stuck
+from redrive.engine.process import end_when_stuck, stop_on_signals
 from redrive.engine.runner import patiently
-from redrive.engine.signals import stop_on_signals
 from redrive.engine.submit import Submitter
 from redrive.engine.worker import Worker
 from redrive.function import Answer, More, Payload, QueueFunction, plain

@@ -26,8 +26,8 @@ from redrive.core.verdict import Bury, Complete, Hold, Outcome, Release, RetryAt
 from redrive.engine.execution import Executor
 from redrive.engine.handlers import Served
 from redrive.engine.ids import new_token
-from redrive.engine.settling import apply, rule
-from redrive.engine.upkeep import Upkeep
+from redrive.engine.ruling import apply, rule
+from redrive.engine.upkeep import Housekeeping
 from redrive.mailbox import Mailbox
 
 __all__ = ["Clock", "Mailbox", "SyncTrial", "Trial", "dead_letters", "run_until_idle", "trial"]
@@ -161,7 +161,7 @@ async def run_until_idle(app: Redrive, *, clock: Clock | None = None) -> Counter
     a message's whole life, retries and all, in milliseconds.
     """
     executor = Executor(app.store.now, app.telemetry, _LEASE_S)
-    upkeep = Upkeep(
+    upkeep = Housekeeping(
         app.store, app.telemetry, app.policy, app.settings.finished, app.settings.retention, _LEASE_S
     )
     tally: Counter[str] = Counter()

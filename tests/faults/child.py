@@ -16,7 +16,7 @@ import httpx
 from redrive import Redrive
 from redrive.config import load
 from redrive.core.limits import Rate
-from redrive.engine.signals import stop_on_signals
+from redrive.engine.process import stop_on_signals
 from redrive.office.operations import conductor
 from tests.faults.handlers import serve, tell_claims
 from tests.faults.ledger import HANDED, Ledger, Line

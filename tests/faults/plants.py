@@ -22,7 +22,7 @@ from redrive.core.lifecycle import Move
 from redrive.core.message import Delivery, Entry
 from redrive.core.ports import Claimed, Store
 from redrive.core.verdict import Done, Settlement
-from redrive.engine.settling import rule
+from redrive.engine.ruling import rule
 from redrive.engine.station import Station
 
 _LATE_S = 0.5

@@ -13,7 +13,7 @@ from redrive.core.lifecycle import Move, State
 from redrive.core.ports import Store
 from redrive.core.retry import RetryPolicy
 from redrive.core.settings import FinishedSettings, RetentionSettings
-from redrive.engine.upkeep import Upkeep
+from redrive.engine.upkeep import Housekeeping
 from redrive.office.archive.lines import ArchiveError
 from redrive.office.archive.reading import read_archive
 from redrive.office.archive.restoring import restore
@@ -273,7 +273,7 @@ async def test_a_letter_that_has_lost_what_it_shares_stays_and_is_counted(
 async def test_a_discarded_letter_keeps_its_content_as_long_as_a_dead_one(bench: Bench, store: Store) -> None:
     (one,) = await dead(store, body=b"content")
     await store.remove("orders", keys([one]), Move.DISCARD, actor="ann")
-    upkeep = Upkeep(
+    upkeep = Housekeeping(
         store,
         Telemetry(),
         lambda _: RetryPolicy(),

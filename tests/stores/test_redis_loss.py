@@ -18,7 +18,7 @@ from redrive.core.letters import ChangePage
 from redrive.core.lifecycle import State
 from redrive.core.retry import PROFILES
 from redrive.core.settings import FinishedSettings, RedisSettings, RetentionSettings
-from redrive.engine.upkeep import Upkeep
+from redrive.engine.upkeep import Housekeeping
 from redrive.stores.redis import RedisStore, client
 from redrive.telemetry.events import Telemetry
 from tests.conformance import makers
@@ -77,7 +77,9 @@ async def test_a_worker_takes_over_and_lists_a_queue_that_the_list_has_lost(url:
         await server.delete("redrive:queues")
         other.skew_ms = store.skew_ms = 60_000
         parts = (FinishedSettings(), RetentionSettings(), 30.0)
-        upkeep = Upkeep(other, Telemetry([]), lambda _: PROFILES["production"], *parts, [QUEUE, "never used"])
+        upkeep = Housekeeping(
+            other, Telemetry([]), lambda _: PROFILES["production"], *parts, [QUEUE, "never used"]
+        )
         await upkeep.reclaim()
         assert await store.queue_names() == [QUEUE]
         assert (await makers.account(store, message_id)).state is State.WAITING

@@ -20,7 +20,7 @@ from redrive.cli.times import time_of_day
 from redrive.config import Settings
 from redrive.core.ports import PAGE
 from redrive.core.redaction import printable
-from redrive.engine.signals import stop_on_signals
+from redrive.engine.process import stop_on_signals
 from redrive.mailbox import Mailbox, Received
 from redrive.mailbox import folder as folders
 from redrive.office.documents.document import instant

@@ -19,7 +19,7 @@ from redrive.cli.problems import CommandError, Exit
 from redrive.cli.render.operation import operation_page, operation_table, outcome_text, watching
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.core.ports import PAGE
-from redrive.engine.signals import stop_on_signals
+from redrive.engine.process import stop_on_signals
 from redrive.office.operations import Kind, Operation, OperationState, Snapshot
 
 ops = App(name="ops")

@@ -24,7 +24,7 @@ from redrive.cli.target import make_app
 from redrive.core.condition import Description
 from redrive.core.errors import MissingExtra
 from redrive.core.ports import Store
-from redrive.engine.signals import stop_on_signals
+from redrive.engine.process import stop_on_signals
 from redrive.office.access import Access, Role
 from redrive.telemetry.log_format import configure_logs
 

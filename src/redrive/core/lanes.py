@@ -56,7 +56,7 @@ class Lane:
 
     @property
     def priority(self) -> int:
-        """Reported, not used for ordering."""
+        """Reported, not used for ordering: an order fixed at enqueue would let one burst jump all others."""
         return priority(self.rounds_waited)
 
 

@@ -258,7 +258,7 @@ class Moves(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QueueCounts:
-    """A queue's state and its counts."""
+    """A queue's state and how many of its messages are where."""
 
     queue: str
     state: LaneState
@@ -362,8 +362,9 @@ class Backup(Protocol):
         ...
 
 
-class Store(Outbox, Source, Upkeep, Ledger, Moves, Lanes, Records, Journal, Protocol):
-    """All ports of one engine. Opened once, used from one event loop, closed once."""
+class Backend(Protocol):
+    """The file or server behind the ports: nothing of the data. Opened once, used from one event loop, closed
+    once."""
 
     skew_ms: int
     """Added to the store's clock; 0 outside tests."""
@@ -400,3 +401,7 @@ class Store(Outbox, Source, Upkeep, Ledger, Moves, Lanes, Records, Journal, Prot
     async def examine(self) -> list[Finding]:
         """Everything about the live store that an operator should know, line by line."""
         ...
+
+
+class Store(Outbox, Source, Upkeep, Ledger, Moves, Lanes, Records, Journal, Backend, Protocol):
+    """Everything that one store is. Whoever needs less of it asks for less."""

@@ -9,21 +9,25 @@ cancelled by anyone else has failed.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from queue import SimpleQueue
 from typing import Any
 from weakref import WeakSet
 
 from redrive.core.failure import Kind
 from redrive.core.message import Delivery
 from redrive.core.verdict import Deferred, Done, Failed, Outcome, Unreadable
-from redrive.engine.deadlines import Deadlines
 from redrive.engine.failures import lapsed, outcome_of, plain_failure
 from redrive.engine.handlers import Served
 from redrive.engine.payload import unreadable
-from redrive.engine.threads import Threads
 from redrive.telemetry.events import HandlerOverran, Telemetry
+
+_Job = tuple["Future[Any]", Callable[[], Any]]
 
 
 class Executor:
@@ -150,3 +154,98 @@ def _plain_call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Bas
     except BaseException as error:  # noqa: BLE001 - a handler may raise anything
         return error
     return None
+
+
+class Deadlines:
+    """Cancels attempts that run for longer than `deadline_s`. Used from one event loop.
+
+    Attempts of one queue have the same deadline, so the one that began first ends first, and one timer
+    watches for all of them: an attempt costs a look-up in place of a timer of its own.
+    """
+
+    def __init__(self, deadline_s: float) -> None:
+        self._deadline_s = deadline_s
+        self._ends_s: dict[asyncio.Task[object], float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self, task: asyncio.Task[object]) -> None:
+        """An attempt begins."""
+        loop = asyncio.get_running_loop()
+        ends_s = self._ends_s[task] = loop.time() + self._deadline_s
+        if self._timer is None:
+            self._timer = loop.call_at(ends_s, self._pass)
+
+    def end(self, task: asyncio.Task[object]) -> bool:
+        """An attempt is over; whether it was cancelled because its deadline had passed."""
+        if self._ends_s.pop(task, None) is not None:
+            return False
+        task.uncancel()
+        return True
+
+    def close(self) -> None:
+        """Watch no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _pass(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = None
+        for task, ends_s in list(self._ends_s.items()):
+            if ends_s > loop.time():
+                self._timer = loop.call_at(ends_s, self._pass)
+                return
+            del self._ends_s[task]
+            task.cancel()
+
+
+class Threads:
+    """Runs calls in threads; a call that has not begun can still be cancelled through its future.
+
+    Daemons, so that a handler that never ends cannot keep a process alive. As many as run at once, kept for
+    reuse: the worker bounds how many that is.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._idle = 0
+        self._count = 0
+
+    def run(self, call: Callable[[], Any]) -> Future[Any]:
+        """Start a call in the caller's context."""
+        future: Future[Any] = Future()
+        context = contextvars.copy_context()
+        with self._lock:
+            if self._idle:
+                self._idle -= 1
+            else:
+                self._count += 1
+                threading.Thread(
+                    target=self._work, name=f"redrive-handler-{self._count}", daemon=True
+                ).start()
+        self._jobs.put((future, lambda: context.run(call)))
+        return future
+
+    def close(self) -> None:
+        """Let the idle threads end; busy ones end after their call."""
+        for _ in range(self._count):
+            self._jobs.put(None)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            future, call = job
+            _perform(future, call)
+            del job, future, call
+            with self._lock:
+                self._idle += 1
+
+
+def _perform(future: Future[Any], call: Callable[[], Any]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = call()
+    except BaseException as error:  # noqa: BLE001 - handed to whoever awaits the future
+        future.set_exception(error)
+    else:
+        future.set_result(result)

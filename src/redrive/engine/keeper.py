@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Protocol
 
 from redrive.core.errors import StoreError, StoreUnavailable
 from redrive.core.message import Lease
-from redrive.core.ports import Store
 from redrive.telemetry.events import LeaseLost, LoopFailed, LoopLagged, StoreBack, StoreTrouble, Telemetry
 
 BEAT_S = 0.5
@@ -25,6 +26,16 @@ BEAT_S = 0.5
 _LAG_TOLD_S = 1.0
 _TRIED_AGAIN_S = 1.0
 _TOLD_AGAIN = 20
+
+
+class Leases(Protocol):
+    """What the keeper needs of a store."""
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def extend(self, leases: Sequence[Lease], lease_s: float) -> AbstractSet[str]: ...
 
 
 @dataclass(slots=True)
@@ -40,7 +51,7 @@ class Keeper:
 
     def __init__(
         self,
-        twin: Callable[[], Store],
+        twin: Callable[[], Leases],
         telemetry: Telemetry,
         *,
         lease_s: float,
@@ -123,7 +134,7 @@ class Keeper:
 
     async def _keep(self) -> None:
         """Extend until stopped. Whatever goes wrong, the next try follows soon, on a store opened anew."""
-        store: Store | None = None
+        store: Leases | None = None
         pause_s, failures = 0.0, 0
         while not await self._stops_within(pause_s):
             pause_s = self._lease_s / 3
@@ -146,7 +157,7 @@ class Keeper:
                 failures = 0
         await _close(store)
 
-    async def _opened(self) -> Store:
+    async def _opened(self) -> Leases:
         store = self._twin()
         await store.open()
         return store
@@ -169,7 +180,7 @@ class Keeper:
         self._stuck_told = stuck
         return stuck
 
-    async def _extend(self, store: Store) -> None:
+    async def _extend(self, store: Leases) -> None:
         with self._lock:
             leases = [held.lease for held in self._held.values()]
         if not leases:
@@ -196,7 +207,7 @@ class Keeper:
                 self._home.call_soon_threadsafe(self._on_lost, token)
 
 
-async def _close(store: Store | None) -> None:
+async def _close(store: Leases | None) -> None:
     """Let go of a store, also of one that no longer works."""
     if store is not None:
         with suppress(Exception):

@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 from redrive.core.errors import StoreError, StoreUnavailable
 from redrive.core.ports import Source
 from redrive.core.verdict import Bury, Release, RetryAt, Settlement
-from redrive.engine.capacity import Capacity
 from redrive.engine.failures import plain_failure
 from redrive.engine.keeper import Keeper
-from redrive.engine.settling import Holds, Ruling, apply, not_ours
+from redrive.engine.ruling import Holds, Ruling, apply, not_ours
+from redrive.engine.slots import Slots
 from redrive.telemetry.events import LoopFailed, SettleRefused, StoreBack, StoreTrouble, Telemetry
 
 _COMPANY = 500
@@ -49,7 +49,7 @@ class Settler:
         source: Source,
         telemetry: Telemetry,
         keeper: Keeper,
-        capacity: Capacity,
+        slots: Slots,
         outstanding: Callable[[], int],
         lease_s: float,
     ) -> None:
@@ -57,7 +57,7 @@ class Settler:
         self._telemetry = telemetry
         self._holds = Holds(telemetry)
         self._keeper = keeper
-        self._capacity = capacity
+        self._slots = slots
         self._outstanding = outstanding
         self._lease_s = lease_s
         self._waiting: list[Ruling] = []
@@ -229,7 +229,7 @@ class Settler:
     def _forget(self, batch: Sequence[Ruling]) -> None:
         for token, count in _tokens(batch).items():
             self._keeper.settled(token, count)
-        self._capacity.settled(len(batch))
+        self._slots.settled(len(batch))
 
 
 def _with_plain_failure(ruling: Ruling) -> Ruling:

@@ -19,15 +19,15 @@ from redrive.core.ports import Claim, Claimed, Source
 from redrive.core.retry import RetryPolicy
 from redrive.core.settings import WorkerSettings
 from redrive.core.verdict import Deferred
-from redrive.engine.capacity import Capacity
 from redrive.engine.execution import Executor
 from redrive.engine.failures import unknown
 from redrive.engine.handlers import Served
 from redrive.engine.ids import new_token
 from redrive.engine.keeper import Keeper
 from redrive.engine.ownership import handler_context
+from redrive.engine.ruling import Ruling, rule
 from redrive.engine.settler import Settler
-from redrive.engine.settling import Ruling, rule
+from redrive.engine.slots import Slots
 from redrive.telemetry.events import LoopFailed, Telemetry
 
 _SUSPECTS_IN_A_ROW = 20
@@ -46,7 +46,7 @@ class Station:
         executor: Executor,
         settler: Settler,
         keeper: Keeper,
-        capacity: Capacity,
+        slots: Slots,
         telemetry: Telemetry,
     ) -> None:
         self.served = served
@@ -55,7 +55,7 @@ class Station:
         self._executor = executor
         self._settler = settler
         self._keeper = keeper
-        self._capacity = capacity
+        self._slots = slots
         self._telemetry = telemetry
         self._buffer: deque[Delivery] = deque()
         self._running: dict[asyncio.Task[None], Delivery] = {}
@@ -68,7 +68,7 @@ class Station:
         self._suspects_after_s: float | None = None
         self._unanswered: dict[bool, str] = {}
         self.idle: Callable[[bool], None] = lambda _: None
-        capacity.on_free(self._start)
+        slots.on_free(self._start)
 
     @property
     def outstanding(self) -> int:
@@ -76,9 +76,9 @@ class Station:
 
     async def step(self) -> float:
         """One claim, when there is room for it; sleeps when there is nothing to claim."""
-        await self._capacity.opened()
+        await self._slots.opened()
         await self._wanted.wait()
-        if self._stopping or not self._capacity.is_open:
+        if self._stopping or not self._slots.is_open:
             return 0.0
         if self._suspects_after_s is not None and time.monotonic() >= self._suspects_after_s:
             await self._run_suspects()
@@ -128,7 +128,7 @@ class Station:
         mine = [delivery for delivery in self._buffer if delivery.lease.token == token]
         if mine:
             self._buffer = deque(d for d in self._buffer if d.lease.token != token)
-            self._capacity.settled(len(mine))
+            self._slots.settled(len(mine))
         for task, delivery in self._running.items():
             if delivery.lease.token == token:
                 self._executor.give_up(task)
@@ -137,7 +137,7 @@ class Station:
 
     async def _claim(self, limit: int, *, alone: bool) -> Claimed:
         """A claim that got no answer is asked again under its token, so that nothing it took lapses."""
-        with self._capacity.claiming():
+        with self._slots.claiming():
             self._settler.hurry()
             await asyncio.sleep(0)
             claimed = await self._source.claim(
@@ -163,7 +163,7 @@ class Station:
         return later or not claimed.deliveries
 
     def _receive(self, deliveries: tuple[Delivery, ...]) -> None:
-        self._capacity.hold(len(deliveries))
+        self._slots.hold(len(deliveries))
         lease = deliveries[0].lease
         self._keeper.hold(lease, len(deliveries), (lease.until_at - self._source.now()) / 1000)
         if self._stopping:
@@ -176,7 +176,7 @@ class Station:
 
     def _start(self) -> None:
         slots, loop = self.served.settings.concurrency, asyncio.get_running_loop()
-        while self._buffer and len(self._running) < slots and self._capacity.take():
+        while self._buffer and len(self._running) < slots and self._slots.take():
             delivery = self._buffer.popleft()
             task = loop.create_task(self._attempt(delivery), context=self._context.copy())
             self._running[task] = delivery
@@ -208,7 +208,7 @@ class Station:
     def _ended(self, task: asyncio.Task[Any] | None) -> None:
         assert task is not None  # noqa: S101 - a coroutine runs in a task
         del self._running[task]
-        self._capacity.give()
+        self._slots.give()
         if not self._stopping:
             self._start()
         if not self._wanted.is_set():
@@ -221,7 +221,12 @@ class Station:
             self._ended(task)
 
     def _room(self) -> int:
-        """How many more to claim: enough to keep the slots busy for `prefetch_s`, at most a batch."""
+        """How many more to claim: enough to keep the slots busy for `prefetch_s`, at most a batch.
+
+        The slots and what they will finish within `prefetch_s`, as fast as the last attempts were, less what
+        is here already. A fast handler waits until half of that is used up: small claims cost as much as
+        large ones.
+        """
         slots = self.served.settings.concurrency
         ahead = self._settings.prefetch_s * slots / max(self._average_s, _SHORTEST_S)
         target = min(max(self._settings.batch, slots), slots + int(ahead))
@@ -250,13 +255,13 @@ class Station:
 
     async def _run_suspects(self) -> None:
         """Messages whose worker crashed run one at a time with nothing else in flight."""
-        async with self._capacity.alone(self._settings.lease_s) as quiet:
+        async with self._slots.alone(self._settings.lease_s) as quiet:
             self._suspects_after_s = None if quiet else time.monotonic() + self._settings.lease_s
             for _ in range(_SUSPECTS_IN_A_ROW if quiet else 0):
                 claimed = await self._claim(1, alone=True)
                 if not claimed.deliveries or self._stopping:
                     return
-                await self._capacity.quiet()
+                await self._slots.quiet()
             if quiet:
                 self._suspects_after_s = time.monotonic()
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from redrive.core.message import Delivery
-from redrive.core.ports import PAGE, WORKER_RECORDS, Cleanup, Store
+from redrive.core.ports import PAGE, WORKER_RECORDS, Cleanup, Records, Source, Upkeep
 from redrive.core.records import Document
 from redrive.core.retry import RetryPolicy
 from redrive.core.settings import FinishedSettings, RetentionSettings
 from redrive.engine.failures import lapsed
 from redrive.engine.ids import new_token
-from redrive.engine.settling import apply, rule
+from redrive.engine.ruling import apply, rule
 from redrive.telemetry.events import CleanedUp, Telemetry
 
 _RECLAIM_S = 0.9
@@ -25,12 +26,16 @@ _CLEANUP_S = 30.0
 _ANNOUNCE_S = 5.0
 
 
-class Upkeep:
+class Kept(Source, Upkeep, Protocol):
+    """What the duties need of a store."""
+
+
+class Housekeeping:
     """The duties of one process, which serves `queues`."""
 
     def __init__(
         self,
-        store: Store,
+        store: Kept,
         telemetry: Telemetry,
         policy: Callable[[str], RetryPolicy],
         finished: FinishedSettings,
@@ -88,23 +93,23 @@ class Upkeep:
 class Announcement:
     """A worker's record: who is alive and which queues it serves, so that `status` can say `no handler`."""
 
-    def __init__(self, store: Store, worker: str, queues: tuple[str, ...]) -> None:
-        self._store = store
+    def __init__(self, records: Records, worker: str, queues: tuple[str, ...], now: int) -> None:
+        self._records = records
         self._worker = worker
         self._document: Document = {
             "queues": list(queues),
             "host": socket.gethostname(),
             "pid": os.getpid(),
-            "startedAt": store.now(),
+            "startedAt": now,
         }
 
     async def renew(self) -> float:
         """Say that we are alive, for three times as long as until we say it again."""
-        await self._store.put_record(
+        await self._records.put_record(
             WORKER_RECORDS, self._worker, self._document, expected=None, ttl_s=3 * _ANNOUNCE_S
         )
         return _ANNOUNCE_S
 
     async def withdraw(self) -> None:
         """Say that we are gone."""
-        await self._store.delete_record(WORKER_RECORDS, self._worker, expected=None)
+        await self._records.delete_record(WORKER_RECORDS, self._worker, expected=None)

@@ -13,12 +13,12 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 from redrive.core.errors import ConfigurationError, StoreError, WorkerFailed
-from redrive.core.ports import Store
+from redrive.core.ports import Backend, Records, Source, Upkeep
 from redrive.core.retry import RetryPolicy
 from redrive.core.settings import FinishedSettings, RetentionSettings, WorkerSettings
-from redrive.engine.capacity import Capacity
 from redrive.engine.execution import Executor
 from redrive.engine.handlers import Served
 from redrive.engine.ids import new_token
@@ -26,9 +26,14 @@ from redrive.engine.keeper import BEAT_S, Keeper
 from redrive.engine.ownership import Until
 from redrive.engine.runner import Runner, patiently
 from redrive.engine.settler import Settler
+from redrive.engine.slots import Slots
 from redrive.engine.station import Station
-from redrive.engine.upkeep import Announcement, Upkeep
+from redrive.engine.upkeep import Announcement, Housekeeping
 from redrive.telemetry.events import Telemetry, WorkerStarted, WorkerStopped, WorkerStopping
+
+
+class Workplace(Source, Upkeep, Records, Backend, Protocol):
+    """What a worker needs of a store."""
 
 
 class Worker:
@@ -36,7 +41,7 @@ class Worker:
 
     def __init__(
         self,
-        store: Store,
+        store: Workplace,
         served: Sequence[Served],
         telemetry: Telemetry,
         settings: WorkerSettings,
@@ -52,7 +57,7 @@ class Worker:
         self._store = store
         self._telemetry = telemetry
         self._settings = settings
-        self._capacity = Capacity(settings.concurrency)
+        self._slots = Slots(settings.concurrency)
         self._executor = Executor(store.now, telemetry, settings.lease_s)
         self._keeper = Keeper(
             store.twin,
@@ -63,11 +68,13 @@ class Worker:
             on_stuck=on_stuck,
         )
         self._settler = Settler(
-            store, telemetry, self._keeper, self._capacity, self._outstanding, settings.lease_s
+            store, telemetry, self._keeper, self._slots, self._outstanding, settings.lease_s
         )
         self._stations = [self._station(one) for one in served]
-        self._upkeep = Upkeep(store, telemetry, policy, finished, retention, settings.lease_s, self.queues)
-        self._announcement = Announcement(store, self.name, self.queues)
+        self._housekeeping = Housekeeping(
+            store, telemetry, policy, finished, retention, settings.lease_s, self.queues
+        )
+        self._announcement = Announcement(store, self.name, self.queues, store.now())
         self._stopped = False
         self._failure: BaseException | None = None
         self._stop: Until | None = None
@@ -109,8 +116,8 @@ class Worker:
         for name, station in zip(self._claims, self._stations, strict=True):
             claims.start(name, station.step)
         listens.start("wake", self._wake)
-        claims.start("reclaim", self._upkeep.reclaim)
-        claims.start("cleanup", self._upkeep.cleanup)
+        claims.start("reclaim", self._housekeeping.reclaim)
+        claims.start("cleanup", self._housekeeping.cleanup)
         claims.start("announce", self._announcement.renew)
         self._stop = Until()
         try:
@@ -154,7 +161,7 @@ class Worker:
             self._executor,
             self._settler,
             self._keeper,
-            self._capacity,
+            self._slots,
             self._telemetry,
         )
         station.idle = self._set_idle

@@ -18,7 +18,7 @@ from redrive.cli.demo.gateway import RunningGateway
 from redrive.cli.demo.story import Figures, Sentence, total
 from redrive.cli.output import Output, clean, name
 from redrive.cli.serve import FirstKeys
-from redrive.engine.signals import stop_on_signals
+from redrive.engine.process import stop_on_signals
 
 _REFRESH_S = 0.25
 _SOON_S = 1.0

@@ -124,7 +124,11 @@ class Pool:
                 line.remove(sending)
 
     def _pump(self) -> None:
-        """Give whoever waits a connection, or open one for them."""
+        """Give whoever waits a connection, or open one for them.
+
+        Those who wait for a fresh one get only what is opened now; when all connections are in use and one is
+        idle, it ends to make room for theirs.
+        """
         while self._waiting and (connection := self._take_idle()) is not None:
             sending = self._next(self._waiting)
             if sending is None or not connection.start(sending):

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 
-class Capacity:
+class Slots:
     """Shared by the stations of one worker."""
 
     def __init__(self, slots: int) -> None:
