@@ -31,7 +31,7 @@ from redrive import Redrive
 from redrive.office.audit import Actor
 from redrive.office.filters import parse
 from redrive.office.groups import GroupBy
-from redrive.office.operations import Kind, Order
+from redrive.office.operations import OperationKind, Order
 
 LETTERS, SQL_LETTERS = 100_000, 10_000
 _TIMES = 5
@@ -128,7 +128,7 @@ async def _measure_redrive(app: Redrive, letters: int) -> Figures:
     resident = [_resident_mb()]
     operations = app.office.acting(_ACTOR).operations
     began_s, began_cpu_s = time.perf_counter(), time.process_time()
-    operation = await operations.start(Order(Kind.REDRIVE))
+    operation = await operations.start(Order(OperationKind.REDRIVE))
     seen = await operations.wait(operation.id, progress=lambda _: resident.append(_resident_mb()))
     passed_s, cpu_s = time.perf_counter() - began_s, time.process_time() - began_cpu_s
     assert seen.moved == letters, f"{seen.moved} of {letters} letters were moved"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from redrive.core.lifecycle import State
 from redrive.office.operations import OperationState, Snapshot
-from redrive.office.operations.ledger import LETTER_RECORDS, LIVE_RECORDS
+from redrive.office.operations.records import LETTER_RECORDS, LIVE_RECORDS
 from tests.conformance import makers
 from tests.faults.ledger import Plan
 from tests.faults.moved import check_audit, check_brought_back, told

@@ -17,7 +17,7 @@ from redrive.core.redaction import MASKED
 from redrive.core.settings import RetentionSettings
 from redrive.mail.gateway import QUEUE
 from redrive.mailbox import Mailbox
-from redrive.office.archive.restoring import restore
+from redrive.office.archive.restore import restore
 from redrive.office.documents.letters import letter_document, shown_message
 from redrive.office.export import Export, Format
 from redrive.office.masking import UNMASKED, Mask

@@ -11,7 +11,7 @@ from redrive.core.settings import OfficeSettings, RetentionSettings
 from redrive.office.audit import Actor
 from redrive.office.index import Index
 from redrive.office.office import Office
-from redrive.office.operations import Kind, Operations, Order, Selection, Snapshot
+from redrive.office.operations import OperationKind, Operations, Order, Selection, Snapshot
 from tests.conformance.makers import QUEUE, bury, complete, dead, drain
 
 ANA = Actor("ana@host", "test")
@@ -51,11 +51,11 @@ def desk(
 
 
 def redrive(selection: Selection = ORDERS, **more: object) -> Order:
-    return Order(Kind.REDRIVE, selection, **more)  # type: ignore[arg-type]
+    return Order(OperationKind.REDRIVE, selection, **more)  # type: ignore[arg-type]
 
 
 def discard(selection: Selection = ORDERS, **more: object) -> Order:
-    return Order(Kind.DISCARD, selection, **more)  # type: ignore[arg-type]
+    return Order(OperationKind.DISCARD, selection, **more)  # type: ignore[arg-type]
 
 
 async def letters(store: Store, count: int, **fields: object) -> list[str]:

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from redrive.core.letters import DeadLetter
 from redrive.core.ports import APPEND_BYTES, PAGE
 from redrive.office.archive.lines import ArchiveError, decode, encode, from_letter, to_letter
-from redrive.office.archive.reading import archive_pages, check_archive, read_archive
-from redrive.office.archive.writing import ArchiveWriter
+from redrive.office.archive.reader import archive_pages, check_archive, read_archive
+from redrive.office.archive.writer import ArchiveWriter
 from tests.office.letters import child, letter, letters
 
 Lines = list[bytes]
@@ -183,7 +183,7 @@ def test_a_file_with_any_byte_changed_gives_no_letter_or_the_same(tmp_path: Path
 def test_an_endless_line_is_refused_before_it_fills_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("redrive.office.archive.reading.LINE_BYTES", 10_000)
+    monkeypatch.setattr("redrive.office.archive.reader.LINE_BYTES", 10_000)
     path = tmp_path / "bomb.jsonl.gz"
     path.write_bytes(gzip.compress(b"{" * 1_000_000))
     with pytest.raises(ArchiveError, match="no end"):

@@ -9,9 +9,9 @@ import pytest
 from redrive.core.errors import ConfigurationError
 from redrive.core.lifecycle import Move, State
 from redrive.core.ports import Store
-from redrive.office.archive.reading import read_archive
+from redrive.office.archive.reader import read_archive
 from redrive.office.audit import Query, read
-from redrive.office.operations import Kind, OperationError, OperationState, Order, Selection
+from redrive.office.operations import OperationError, OperationKind, OperationState, Order, Selection
 from redrive.office.operations.operation import CHUNK
 from tests.conformance.backends import Bench
 from tests.conformance.makers import account, counts
@@ -19,7 +19,7 @@ from tests.office.desks import desk, discard, letters, run_to, step
 
 
 def _archive(folder: Path, selection: Selection | None = None) -> Order:
-    return Order(Kind.ARCHIVE, selection or Selection(), expired=True, file=str(folder))
+    return Order(OperationKind.ARCHIVE, selection or Selection(), expired=True, file=str(folder))
 
 
 def _archived(folder: Path) -> list[str]:
@@ -99,5 +99,5 @@ async def test_a_folder_that_cannot_be_written_to_and_a_rate_are_refused(
     with pytest.raises(OperationError, match="command line"):
         await desk(store, files=False).start(_archive(tmp_path / "kept"))
     with pytest.raises(ConfigurationError, match="rate"):
-        Order(Kind.ARCHIVE, file=str(tmp_path), rate="1/s")
+        Order(OperationKind.ARCHIVE, file=str(tmp_path), rate="1/s")
     assert (await counts(store)).dlq == 1

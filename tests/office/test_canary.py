@@ -7,7 +7,7 @@ import pytest
 from redrive.core.letters import OperationTally
 from redrive.core.limits import Rate
 from redrive.core.ports import Store
-from redrive.office.operations import Kind, Operation, OperationState, Order, Selection
+from redrive.office.operations import Operation, OperationKind, OperationState, Order, Selection
 from redrive.office.operations.operation import Frozen
 from redrive.office.operations.rules import Go, Halt, Wait, judge, pace
 from tests.conformance.backends import Bench
@@ -97,7 +97,9 @@ async def test_a_ramp_waits_after_ever_larger_parts(store: Store) -> None:
 
 
 def _operation(**more: object) -> Operation:
-    order = Order(Kind.REDRIVE, **{name: more.pop(name) for name in ("canary", "ramp") if name in more})  # type: ignore[arg-type]
+    order = Order(
+        OperationKind.REDRIVE, **{name: more.pop(name) for name in ("canary", "ramp") if name in more}
+    )  # type: ignore[arg-type]
     return Operation("1", order, "ana", "test", 0, 1, frozen=Frozen(total=100), **more)  # type: ignore[arg-type]
 
 

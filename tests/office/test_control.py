@@ -225,3 +225,11 @@ async def test_why_a_letter_died_tells_no_secret_and_a_command_that_is_safe_to_p
 def test_a_notice_of_what_left_has_a_command_that_is_safe_to_paste() -> None:
     (told,) = Notice("orders", 0, left=2, left_at=0, left_to="/old letters/a.jsonl.gz").sentences()
     assert told.endswith("redrive dlq restore '/old letters/a.jsonl.gz'")
+
+
+async def test_an_id_with_digits_like_a_card_number_stays_whole_where_it_is_told(store: Store) -> None:
+    one = entry(store, id="00000b32-0000-7000-8000-a09b280a72c2")
+    await append(store, one)
+    await bury(store, await take_one(store))
+    shown = await make_office(store).acting(ANN).letters.show(one.message.id)
+    assert shown.document.why.endswith(f"redrive dlq redrive {one.message.id}")

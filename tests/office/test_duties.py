@@ -9,7 +9,7 @@ from redrive.app import Redrive
 from redrive.core.ports import Store
 from redrive.core.retry import RetryPolicy
 from redrive.office.duties import DUTY_RECORDS, Duties
-from redrive.office.leases import Lease
+from redrive.office.leases import DutyLease
 from redrive.office.operations import OperationState
 from redrive.telemetry.events import Event, OperationEnded
 from tests.conformance.backends import Bench
@@ -25,7 +25,7 @@ def _duties(store: Store) -> Duties:
 
 
 async def test_a_lease_is_one_holders_until_it_ends_or_is_given_back(store: Store, bench: Bench) -> None:
-    first, second = (Lease(store, DUTY_RECORDS, "count", name, 10.0) for name in "ab")
+    first, second = (DutyLease(store, DUTY_RECORDS, "count", name, 10.0) for name in "ab")
     assert await first.hold()
     assert not await second.hold()
     bench.advance(5)
@@ -42,7 +42,7 @@ async def test_a_lease_is_one_holders_until_it_ends_or_is_given_back(store: Stor
 async def test_a_holder_that_slept_past_its_lease_takes_it_again_when_nobody_did(
     store: Store, bench: Bench
 ) -> None:
-    lease = Lease(store, DUTY_RECORDS, "count", "a", 10.0)
+    lease = DutyLease(store, DUTY_RECORDS, "count", "a", 10.0)
     assert await lease.hold()
     bench.advance(60)
     assert await lease.hold()

@@ -12,7 +12,7 @@ from redrive.core.ports import Store
 from redrive.office.audit import Query, read
 from redrive.office.chain import verify
 from redrive.office.operations import Operation, Operations, OperationState, Order, Selection
-from redrive.office.operations.ledger import LIVE_RECORDS
+from redrive.office.operations.records import LIVE_RECORDS
 from tests.conformance.backends import Bench
 from tests.conformance.makers import account, counts, dead
 from tests.office.desks import desk, discard, redrive

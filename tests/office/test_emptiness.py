@@ -8,7 +8,7 @@ from redrive.core.ports import Store
 from redrive.office.beginnings import AmbiguousId, whole_id
 from redrive.office.emptiness import TermAlone, explain_empty
 from redrive.office.filters import parse
-from redrive.office.filters.guessing import masked_filter
+from redrive.office.filters.masked import masked_filter
 from redrive.office.index import Index
 from redrive.office.masking import Mask
 from tests.office.deaths import bury, letter

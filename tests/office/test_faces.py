@@ -35,7 +35,7 @@ from redrive.office.documents.operations import preview_document
 from redrive.office.export import Format
 from redrive.office.groups import GroupBy
 from redrive.office.office import ActingOffice
-from redrive.office.operations import Kind, Order, Selection
+from redrive.office.operations import OperationKind, Order, Selection
 from redrive.web.server import serve
 from tests.conformance.makers import dead, submit
 from tests.waiting import wait_until
@@ -121,25 +121,27 @@ async def _resolve(office: ActingOffice, _: Filled) -> Any:
 
 
 async def _redrive(office: ActingOffice, _: Filled) -> Any:
-    return await _operate(office, Order(Kind.REDRIVE, Selection(filter="tenant:acme")))
+    return await _operate(office, Order(OperationKind.REDRIVE, Selection(filter="tenant:acme")))
 
 
 async def _redrive_ids(office: ActingOffice, filled: Filled) -> Any:
-    return await _operate(office, Order(Kind.REDRIVE, Selection(ids=filled.letters[:2])))
+    return await _operate(office, Order(OperationKind.REDRIVE, Selection(ids=filled.letters[:2])))
 
 
 async def _discard(office: ActingOffice, _: Filled) -> Any:
-    return await _operate(office, Order(Kind.DISCARD, Selection(filter="tenant:globex"), expired=True))
+    return await _operate(
+        office, Order(OperationKind.DISCARD, Selection(filter="tenant:globex"), expired=True)
+    )
 
 
 async def _preview(office: ActingOffice, _: Filled) -> Any:
-    return preview_document(await office.operations.preview(Order(Kind.REDRIVE)))
+    return preview_document(await office.operations.preview(Order(OperationKind.REDRIVE)))
 
 
 async def _archive(office: ActingOffice, filled: Filled) -> Any:
     folder = str(filled.file.parent / "kept")
     return await _operate(
-        office, Order(Kind.ARCHIVE, Selection(filter="tenant:acme"), expired=True, file=folder)
+        office, Order(OperationKind.ARCHIVE, Selection(filter="tenant:acme"), expired=True, file=folder)
     )
 
 
@@ -364,7 +366,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
             (waiting,) = await submit(app.store, delay_s=3_600)
             office = app.office.acting(ANA)
             _, key = await office.access.create(Role.ADMIN, None)
-            started = await office.operations.start(Order(Kind.REDRIVE, Selection(ids=("nobody",))))
+            started = await office.operations.start(Order(OperationKind.REDRIVE, Selection(ids=("nobody",))))
             return Filled(file, key, tuple(ids), waiting, started.id)
 
     return asyncio.run(fill())

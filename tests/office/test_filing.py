@@ -10,8 +10,8 @@ import pytest
 
 from redrive.core.lifecycle import Move
 from redrive.core.ports import Store
-from redrive.office.archive.writing import ArchiveWriter
-from redrive.office.operations import Kind, OperationError, OperationState, Order, Selection
+from redrive.office.archive.writer import ArchiveWriter
+from redrive.office.operations import OperationError, OperationKind, OperationState, Order, Selection
 from redrive.office.operations.operation import CHUNK
 from tests.conformance.backends import Bench
 from tests.conformance.makers import QUEUE, counts, keys
@@ -22,7 +22,7 @@ BODY = b'{"to": "anna@example.org", "token": "abc"}'
 
 
 def _export(path: Path, **more: object) -> Order:
-    return Order(Kind.EXPORT, ORDERS, file=str(path), **more)  # type: ignore[arg-type]
+    return Order(OperationKind.EXPORT, ORDERS, file=str(path), **more)  # type: ignore[arg-type]
 
 
 async def test_an_export_writes_each_letter_once_masked_and_readable_by_its_owner_alone(
@@ -96,11 +96,11 @@ async def test_a_restore_brings_an_archive_back_as_it_left(store: Store, tmp_pat
     before = await dead_letters(store)
     path = await _archive(store, tmp_path / "archive")
     office = desk(store)
-    started = await office.start(Order(Kind.RESTORE, file=str(path)))
+    started = await office.start(Order(OperationKind.RESTORE, file=str(path)))
     seen = await office.wait(started.id)
     assert (seen.operation.state, seen.moved, seen.skipped) == (OperationState.FINISHED, 7, 0)
     assert await dead_letters(store) == before
-    again = await office.start(Order(Kind.RESTORE, file=str(path)))
+    again = await office.start(Order(OperationKind.RESTORE, file=str(path)))
     seen = await office.wait(again.id)
     assert (seen.moved, seen.skipped) == (0, 7)
 
@@ -109,7 +109,7 @@ async def test_another_process_goes_on_with_a_restore(store: Store, bench: Bench
     await letters(store, CHUNK + 3)
     path = await _archive(store, tmp_path / "archive")
     first = desk(store)
-    started = await first.start(Order(Kind.RESTORE, file=str(path)))
+    started = await first.start(Order(OperationKind.RESTORE, file=str(path)))
     await run_to(first, started.id, lambda seen: seen.handled == CHUNK)
     bench.advance(11)
     seen = await desk(await bench.open_store()).wait(started.id)
@@ -121,7 +121,7 @@ async def test_nothing_comes_back_from_a_damaged_archive(store: Store, tmp_path:
     path = await _archive(store, tmp_path / "archive")
     path.write_bytes(path.read_bytes()[:-20])
     office = desk(store)
-    started = await office.start(Order(Kind.RESTORE, file=str(path)))
+    started = await office.start(Order(OperationKind.RESTORE, file=str(path)))
     seen = await office.wait(started.id)
     assert seen.operation.state is OperationState.FAILED
     assert "nothing was moved" in seen.operation.why
@@ -138,8 +138,8 @@ async def test_a_file_is_named_by_those_on_the_machine_and_never_overwritten(
         (_export(there), "already"),
         (_export(tmp_path / "nowhere" / "x"), "no folder"),
         (_export(Path("letters.jsonl")), "absolute"),
-        (Order(Kind.EXPORT, ORDERS), "needs file"),
-        (Order(Kind.DISCARD, ORDERS, file="/x"), "takes no file"),
+        (Order(OperationKind.EXPORT, ORDERS), "needs file"),
+        (Order(OperationKind.DISCARD, ORDERS, file="/x"), "takes no file"),
     ]:
         with pytest.raises(OperationError, match=problem):
             await office.start(order)
@@ -156,7 +156,7 @@ async def test_a_restore_takes_the_archive_it_was_asked_for_and_no_other_of_that
     await letters(store, 1)
     other = await _archive(store, tmp_path / "archive")
     office = desk(store)
-    started = await office.start(Order(Kind.RESTORE, file=str(meant)))
+    started = await office.start(Order(OperationKind.RESTORE, file=str(meant)))
     await run_to(office, started.id, lambda seen: seen.operation.frozen.total == 1)
     other.replace(meant)
     seen = await office.wait(started.id)

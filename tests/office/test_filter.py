@@ -26,8 +26,8 @@ from redrive.office.filters.terms import (
     Reasoned,
     Text,
 )
-from redrive.office.index.cursors import Cursor, Order
-from redrive.office.index.finding import count, find
+from redrive.office.index.cursors import Cursor, LetterOrder
+from redrive.office.index.find import count, find
 from redrive.office.statements import load_sql
 
 EXAMPLE = (
@@ -339,7 +339,7 @@ def test_every_filter_can_be_asked_and_its_opposite_finds_the_rest(
     if isinstance(read, FilterError):
         return
     condition = compile_filter(read, now=1_000)
-    page = find(relations, condition, Cursor.start(Order.OLDEST), 100, 10)
+    page = find(relations, condition, Cursor.start(LetterOrder.OLDEST), 100, 10)
     assert count(relations, condition) == len(page.letters)
     if read.terms:
         rest = count(relations, compile_filter(Filter((AllOf(read.terms, negated=True),)), now=1_000))

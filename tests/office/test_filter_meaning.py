@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from redrive.office.filters import Filter, FilterError, compile_filter, parse
 from redrive.office.filters.terms import AllOf, opposite
-from redrive.office.index.cursors import Cursor, Order
-from redrive.office.index.finding import count, find
+from redrive.office.index.cursors import Cursor, LetterOrder
+from redrive.office.index.find import count, find
 from redrive.office.statements import load_sql
 from tests.office.filter_model import Letter, meant
 
@@ -110,7 +110,7 @@ def fill(db: apsw.Connection, some: list[Letter]) -> None:
 
 def found(db: apsw.Connection, read: Filter) -> set[str]:
     condition = compile_filter(read, now=NOW)
-    page = find(db, condition, Cursor.start(Order.OLDEST), 100, 10)
+    page = find(db, condition, Cursor.start(LetterOrder.OLDEST), 100, 10)
     assert count(db, condition) == len(page.letters)
     return {one.id for one in page.letters}
 

@@ -10,7 +10,7 @@ from redrive.core.ports import Store
 from redrive.core.verdict import Reason
 from redrive.office.documents.document import instant
 from redrive.office.filters import Filter, parse
-from redrive.office.index import CursorError, Index, Order, Part
+from redrive.office.index import CursorError, Index, LetterOrder, TenantPart
 from tests.office.deaths import MINUTE_MS, bury, letter
 
 HOUR_MS = 60 * MINUTE_MS
@@ -23,7 +23,9 @@ async def find(index: Index, text: str, *, scope: str | None = None) -> list[str
     return [found.id for found in page.letters]
 
 
-async def all_pages(index: Index, text: str, limit: int, order: Order = Order.OLDEST) -> list[str]:
+async def all_pages(
+    index: Index, text: str, limit: int, order: LetterOrder = LetterOrder.OLDEST
+) -> list[str]:
     ids: list[str] = []
     after = None
     while True:
@@ -142,7 +144,7 @@ async def test_pages_follow_one_another_in_both_orders_also_where_letters_died_t
     ids = await bury(store, [letter(store, age_ms=age * HOUR_MS) for age in ages])
     for text in ("", "mailbox"):
         assert sorted(await all_pages(index, text, 3)) == sorted(ids)
-        newest = await all_pages(index, text, 3, Order.NEWEST)
+        newest = await all_pages(index, text, 3, LetterOrder.NEWEST)
         assert newest == list(reversed(await all_pages(index, text, 4)))
 
 
@@ -192,7 +194,7 @@ async def test_a_split_counts_by_tenant_and_reason(index: Index, store: Store) -
             ("acme", "bounced", 2),
             ("acme", "permanent", 1),
         ]
-        assert isinstance(parts[0], Part)
+        assert isinstance(parts[0], TenantPart)
         assert await index.count(parse(text)) == 6
 
 
@@ -221,4 +223,4 @@ async def test_a_cursor_of_the_other_order_is_refused(index: Index, store: Store
     await bury(store, [letter(store) for _ in range(3)])
     page = await index.find(Filter(), limit=1)
     with pytest.raises(CursorError):
-        await index.find(Filter(), after=page.cursor, order=Order.NEWEST)
+        await index.find(Filter(), after=page.cursor, order=LetterOrder.NEWEST)

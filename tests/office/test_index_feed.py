@@ -21,8 +21,8 @@ from redrive.core.verdict import Reason
 from redrive.office.filters import Filter
 from redrive.office.index import Index
 from redrive.office.index.disposable import Disposable
-from redrive.office.index.feeding import PAGE, Fed
-from redrive.office.index.reading import connect, read_only
+from redrive.office.index.feed import PAGE, Fed
+from redrive.office.index.read import connect, read_only
 from tests.conformance.backends import Bench
 from tests.office.deaths import QUEUE, bury, letter
 from tests.office.feeds import Telling, ToldStore

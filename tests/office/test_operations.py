@@ -15,8 +15,8 @@ from redrive.office.audit import Query, read
 from redrive.office.documents.operations import operation_document
 from redrive.office.filters import FilterError
 from redrive.office.operations import NoOperation, OperationError, OperationState, Selection
-from redrive.office.operations.ledger import LETTER_RECORDS, LIVE_RECORDS, OPERATION_RECORDS, read_chunk
 from redrive.office.operations.operation import CHUNK
+from redrive.office.operations.records import LETTER_RECORDS, LIVE_RECORDS, OPERATION_RECORDS, read_chunk
 from tests.conformance.backends import Bench
 from tests.conformance.makers import account, counts, entry, submit
 from tests.conformance.makers import letters as dead_letters

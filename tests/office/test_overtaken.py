@@ -8,8 +8,8 @@ from typing import cast
 from redrive.core.letters import LetterKey
 from redrive.core.lifecycle import State
 from redrive.core.ports import Store
-from redrive.office.operations import Kind, OperationState, Order, Selection, ledger
-from redrive.office.operations.moves import move, new_id
+from redrive.office.operations import OperationKind, OperationState, Order, Selection, records
+from redrive.office.operations.move import move, new_id
 from redrive.office.operations.steps import Steps
 from tests.conformance.makers import account, counts
 from tests.office.desks import ORDERS, desk, discard, letters, make_office, redrive, run_to, work
@@ -38,7 +38,7 @@ async def test_a_process_that_was_overtaken_does_not_take_the_new_message_of_its
     office = desk(store)
     started = await office.start(redrive(to_queue="billing"))
     operation = (await run_to(office, started.id, lambda seen: seen.operation.frozen.total == 1)).operation
-    frozen = await ledger.read_chunk(store, started.id, 0)
+    frozen = await records.read_chunk(store, started.id, 0)
     slow = SlowStore(store, "remove", lambda: office.wait(started.id))
     await move(cast(Store, slow), operation, frozen, None)
     assert (await office.show(started.id)).moved == 1
@@ -52,7 +52,7 @@ async def test_of_two_operations_that_replace_one_letter_at_once_one_message_sta
     first, second = [await office.start(redrive(to_queue="billing")) for _ in range(2)]
     operation = (await run_to(office, first.id, lambda seen: seen.operation.frozen.total == 1)).operation
     await run_to(office, second.id, lambda seen: seen.operation.frozen.total == 1)
-    frozen = await ledger.read_chunk(store, first.id, 0)
+    frozen = await records.read_chunk(store, first.id, 0)
     slow = SlowStore(store, "remove", lambda: office.wait(second.id))
     await move(cast(Store, slow), operation, frozen, None)
     assert (await office.show(second.id)).moved == 1
@@ -70,8 +70,8 @@ async def test_a_frozen_list_stays_as_it_was_first_written(store: Store) -> None
     await _steps(store).freeze(started)
     seen = await office.wait(started.id)
     assert (seen.operation.state, seen.moved, seen.skipped) == (OperationState.FINISHED, 3, 2)
-    assert seen.operation.frozen.hash == ledger.chained_hash(
-        "", await ledger.read_chunk(store, started.id, 0)
+    assert seen.operation.frozen.hash == records.chained_hash(
+        "", await records.read_chunk(store, started.id, 0)
     )
 
 
@@ -80,7 +80,7 @@ async def test_a_list_whose_writer_died_is_taken_as_it_was_written(store: Store)
     office = desk(store)
     started = await office.start(redrive())
     await _steps(store).freeze(started)
-    await ledger.change(store, started.id, lambda _: started)
+    await records.change(store, started.id, lambda _: started)
     discarded = await office.start(discard(Selection(ids=tuple(ids[:1]))))
     await office.wait(discarded.id)
     seen = await office.wait(started.id)
@@ -93,7 +93,7 @@ async def test_an_export_that_was_cut_by_a_process_that_was_overtaken_fails(
     await letters(store, 700)
     office = desk(store)
     folder = _folder(tmp_path)
-    started = await office.start(Order(Kind.EXPORT, ORDERS, file=str(folder / "letters.jsonl")))
+    started = await office.start(Order(OperationKind.EXPORT, ORDERS, file=str(folder / "letters.jsonl")))
     seen = await run_to(office, started.id, lambda seen: seen.operation.frozen.total == 700)
     await run_to(office, started.id, lambda seen: seen.handled == 700)
     await _steps(store).move(seen.operation)
@@ -107,7 +107,7 @@ async def test_two_exports_to_one_name_do_not_mix(store: Store, tmp_path: Path) 
     await letters(store, 700)
     office = desk(store)
     folder = _folder(tmp_path)
-    order = Order(Kind.EXPORT, ORDERS, file=str(folder / "letters.jsonl"))
+    order = Order(OperationKind.EXPORT, ORDERS, file=str(folder / "letters.jsonl"))
     first, second = await office.start(order), await office.start(order)
     for one in (first, second):
         await run_to(office, one.id, lambda seen: seen.handled == 500)

@@ -13,8 +13,8 @@ from redrive.core.settings import OfficeSettings
 from redrive.office.audit import Query, read
 from redrive.office.masking import Mask
 from redrive.office.operations import OperationError, OperationState, Selection
-from redrive.office.operations.editing import difference
-from redrive.office.operations.moves import new_id
+from redrive.office.operations.difference import difference
+from redrive.office.operations.move import new_id
 from tests.conformance.backends import Bench
 from tests.conformance.makers import account, counts, entry
 from tests.office.desks import desk, discard, letters, redrive, run_to, step, work

@@ -15,9 +15,9 @@ from redrive.core.retry import RetryPolicy
 from redrive.core.settings import FinishedSettings, RetentionSettings
 from redrive.engine.upkeep import Housekeeping
 from redrive.office.archive.lines import ArchiveError
-from redrive.office.archive.reading import read_archive
-from redrive.office.archive.restoring import restore
-from redrive.office.archive.writing import ArchiveWriter
+from redrive.office.archive.reader import read_archive
+from redrive.office.archive.restore import restore
+from redrive.office.archive.writer import ArchiveWriter
 from redrive.office.audit import AUDIT
 from redrive.office.retention.departure import Departure
 from redrive.office.retention.duty import BEAT_S, LOOK_S, Retention

@@ -13,8 +13,8 @@ import pytest
 
 from redrive.core.letters import DeadLetter
 from redrive.core.settings import FinishedSettings, RetentionSettings
-from redrive.office.archive.reading import read_archive
-from redrive.office.archive.restoring import restore
+from redrive.office.archive.reader import read_archive
+from redrive.office.archive.restore import restore
 from redrive.office.retention.duty import Retention
 from redrive.wiring import make_store
 from tests.conformance.makers import DAY_S, letters

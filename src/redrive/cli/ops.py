@@ -20,7 +20,7 @@ from redrive.cli.render.operation import operation_page, operation_table, outcom
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.core.ports import PAGE
 from redrive.engine.process import stop_on_signals
-from redrive.office.operations import Kind, Operation, OperationState, Snapshot
+from redrive.office.operations import Operation, OperationKind, OperationState, Snapshot
 
 ops = App(name="ops")
 _STOOD = (OperationState.HALTED, OperationState.PAUSED, OperationState.CANCELLED)
@@ -147,7 +147,7 @@ async def conduct(
         output.note(f"watch it, and carry it on here: redrive ops wait {operation_id}")
         output.note(f"end it where it is: redrive ops cancel {operation_id}")
         raise KeyboardInterrupt from None
-    if seen.operation.order.kind is Kind.ARCHIVE:
+    if seen.operation.order.kind is OperationKind.ARCHIVE:
         document |= {"archived": seen.moved, "files": list(seen.operation.files)}
     lines = "\n".join((outcome_text(seen), *map(clean, seen.operation.files)))
     output.answer(document | {"operation": current.office.operations.document(seen)}, lambda: Text(lines))

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AUDIT",
-    "Action",
     "Actor",
     "Audit",
+    "AuditedAction",
     "Query",
     "action",
     "add_intent",
@@ -45,7 +45,7 @@ class Actor:
 
 
 @dataclass(slots=True)
-class Action:
+class AuditedAction:
     """An action under way; what is put into `result` stands in its outcome row."""
 
     id: str
@@ -70,9 +70,11 @@ class Query:
 
 
 @asynccontextmanager
-async def action(store: Store, actor: Actor, verb: str, subject: Mapping[str, Any]) -> AsyncIterator[Action]:
+async def action(
+    store: Store, actor: Actor, verb: str, subject: Mapping[str, Any]
+) -> AsyncIterator[AuditedAction]:
     """Write the intent, let the caller act, write the outcome."""
-    current = Action(uuid4().hex)
+    current = AuditedAction(uuid4().hex)
     await add_intent(store, current.id, actor, verb, subject)
     head = _lead(current.id, actor, verb) | {"row": "outcome"}
     try:

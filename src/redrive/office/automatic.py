@@ -22,7 +22,14 @@ from redrive.office.filters import Filter, parse
 from redrive.office.filters.terms import Aged, Comparison, Named, NameField
 from redrive.office.index import Found
 from redrive.office.office import Office
-from redrive.office.operations.operation import Kind, NoOperation, Operation, OperationState, Order, Selection
+from redrive.office.operations.operation import (
+    NoOperation,
+    Operation,
+    OperationKind,
+    OperationState,
+    Order,
+    Selection,
+)
 from redrive.office.records import every_record
 
 ACTOR = Actor("automatic re-drive", "duty")
@@ -73,7 +80,7 @@ def _dead_for(cool_down_s: float, *queues: Named) -> Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class CauseTrial:
     """What is known of a cause: the round under way, how many failed in a row, and when the next may be."""
 
     operation: str | None = None
@@ -102,7 +109,7 @@ class Automatic:
         """The causes whose round is still under way."""
         busy: set[Cause] = set()
         async for record in every_record(self._store, AUTOMATIC_RECORDS):
-            trial = Trial(**record.document)
+            trial = CauseTrial(**record.document)
             if trial.operation is None:
                 continue
             cause = _cause(record.id)
@@ -113,7 +120,7 @@ class Automatic:
                 await self._keep(cause, ended)
         return busy
 
-    async def _end(self, cause: Cause, trial: Trial, operation_id: str) -> Trial | None:
+    async def _end(self, cause: Cause, trial: CauseTrial, operation_id: str) -> CauseTrial | None:
         """What a round came to; None while it goes on. A halted one is cancelled: nobody need look at it."""
         try:
             seen = await self._operations.show(operation_id)
@@ -125,18 +132,18 @@ class Automatic:
         if not operation.state.ended:
             return None
         if operation.state is OperationState.FINISHED and not seen.failed:
-            return None if seen.outstanding else Trial()
+            return None if seen.outstanding else CauseTrial()
         failed = trial.failed + 1
         wait_ms = round(1000 * (self._cool_downs.of(cause[0]) or 0) * 2**failed)
-        return Trial(None, failed, self._store.now() + wait_ms)
+        return CauseTrial(None, failed, self._store.now() + wait_ms)
 
     async def _begin(self, cause: Cause, ids: list[str]) -> None:
         record = await self._store.get_record(AUTOMATIC_RECORDS, _name(cause))
-        trial = Trial() if record is None else Trial(**record.document)
+        trial = CauseTrial() if record is None else CauseTrial(**record.document)
         if trial.failed >= ROUNDS or self._store.now() < trial.not_before_at:
             return
         order = Order(
-            Kind.REDRIVE,
+            OperationKind.REDRIVE,
             Selection(ids=tuple(ids)),
             rate=RATE,
             canary=CANARY,
@@ -147,7 +154,7 @@ class Automatic:
         started: Operation = await self._operations.start(order)
         await self._keep(cause, replace(trial, operation=started.id))
 
-    async def _keep(self, cause: Cause, trial: Trial) -> None:
+    async def _keep(self, cause: Cause, trial: CauseTrial) -> None:
         await self._store.put_record(
             AUTOMATIC_RECORDS, _name(cause), asdict(trial), expected=None, ttl_s=_KEEP_S
         )

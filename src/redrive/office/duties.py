@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
 from redrive.office.automatic import Automatic, CoolDowns
-from redrive.office.leases import Lease, holder_name
+from redrive.office.leases import DutyLease, holder_name
 from redrive.office.office import Office
-from redrive.office.operations import ledger
+from redrive.office.operations import records
 from redrive.office.operations.conductor import Conductor
 from redrive.office.retention.duty import Retention
 from redrive.telemetry.events import Event
@@ -37,7 +37,7 @@ class Duties:
     ) -> None:
         self._store = office.store
         self._holder = holder_name()
-        self._leases: list[Lease] = []
+        self._leases: list[DutyLease] = []
         self._conductor = Conductor(office, emit)
         alone: dict[str, Duty] = {
             "retention": Retention(office.store, office.retention, emit).step,
@@ -59,7 +59,7 @@ class Duties:
             await lease.release()
 
     def _alone(self, name: str, step: Duty) -> Duty:
-        lease = Lease(self._store, DUTY_RECORDS, name, self._holder, _LEASE_S)
+        lease = DutyLease(self._store, DUTY_RECORDS, name, self._holder, _LEASE_S)
         self._leases.append(lease)
 
         async def held() -> float:
@@ -70,7 +70,7 @@ class Duties:
     async def _forget(self) -> float:
         """Operations that ended a month ago go, with their lists; the audit keeps what they did."""
         before_at = self._store.now() - _KEEP_MS
-        async for operation in ledger.every(self._store):
+        async for operation in records.every(self._store):
             if operation.told and operation.ended_at is not None and operation.ended_at < before_at:
-                await ledger.forget(self._store, operation)
+                await records.forget(self._store, operation)
         return _FORGET_S

@@ -18,7 +18,7 @@ from redrive.core.redaction import redact
 from redrive.office.filters import Condition, Filter
 from redrive.office.filters.terms import Named, NameField, Term
 from redrive.office.index import Index, TimeLimit
-from redrive.office.index.finding import count
+from redrive.office.index.find import count
 from redrive.office.statements import load_sql
 
 TERMS = 10

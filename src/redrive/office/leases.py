@@ -19,7 +19,7 @@ def holder_name() -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
 
 
-class Lease:
+class DutyLease:
     """One right, kept as a record that expires by itself."""
 
     def __init__(self, store: Store, kind: str, name: str, holder: str, ttl_s: float) -> None:

@@ -27,14 +27,14 @@ from redrive.office.documents.letters import (
 from redrive.office.emptiness import Emptiness, explain_empty
 from redrive.office.export import Export, Format
 from redrive.office.filters import Filter
-from redrive.office.filters.guessing import unsearched
+from redrive.office.filters.masked import unsearched
 from redrive.office.filters.terms import Named, NameField
-from redrive.office.index import Found, Freshness, Order
+from redrive.office.index import Found, Freshness, LetterOrder
 from redrive.office.messages import Messages, NotDead
 from redrive.office.operations import Selection
 from redrive.office.queues import Queues, queue_term
 from redrive.office.shape import Shape, shape
-from redrive.office.view import Answer, View
+from redrive.office.view import OfficeAnswer, View
 
 if TYPE_CHECKING:
     from redrive.office.office import Office
@@ -86,12 +86,12 @@ class Letters:
         *,
         queue: str | None = None,
         tenant: str | None = None,
-        order: Order = Order.OLDEST,
+        order: LetterOrder = LetterOrder.OLDEST,
         after: str | None = None,
         limit: int = 50,
         reveal: bool = False,
         whole: bool = False,
-    ) -> Answer[list[DeadLetter], LetterPage]:
+    ) -> OfficeAnswer[list[DeadLetter], LetterPage]:
         """A page of letters; unless `whole` is asked for, a large payload is replaced by its size."""
         self._view.check(reveal=reveal)
         asked = await self.filter(text, queue, tenant)
@@ -116,9 +116,9 @@ class Letters:
             notice=unsearched(asked),
             empty=empty_document(empty),
         )
-        return Answer(letters, document)
+        return OfficeAnswer(letters, document)
 
-    async def show(self, letter_id: str, *, reveal: bool = False) -> Answer[Account, ShownLetter]:
+    async def show(self, letter_id: str, *, reveal: bool = False) -> OfficeAnswer[Account, ShownLetter]:
         """One letter with everything that led there; NoMessage, or NotDead when it is not dead."""
         account = await self._messages.find(letter_id)
         if account.state is not State.DEAD:
@@ -127,11 +127,11 @@ class Letters:
         why = await self._messages.why(account)
         letter = as_letter(account)
         document = await asyncio.to_thread(shown_letter, letter, mask, self._ttl_ms, why)
-        return Answer(account, document)
+        return OfficeAnswer(account, document)
 
     async def shape(
         self, text: str = "", *, queue: str | None = None, tenant: str | None = None, limit: int = 50
-    ) -> Answer[Shape, ShapeDocument]:
+    ) -> OfficeAnswer[Shape, ShapeDocument]:
         """The letters meant, by tenant and age."""
         asked = await self.filter(text, queue, tenant)
         found = await shape(self._index, asked, scope=self._view.scope, limit=limit)
@@ -141,7 +141,7 @@ class Letters:
             notice=unsearched(asked),
             empty=empty_document(await self.explain(asked, found.total)),
         )
-        return Answer(found, document)
+        return OfficeAnswer(found, document)
 
     async def export(
         self, selection: Selection, form: Format, *, reveal: bool = False

@@ -21,7 +21,7 @@ from redrive.office.audit import Actor, action
 from redrive.office.beginnings import whole_id
 from redrive.office.documents.letters import ShownMessage, shown_message
 from redrive.office.queues import live_workers
-from redrive.office.view import Answer, NotFound, View
+from redrive.office.view import NotFound, OfficeAnswer, View
 
 if TYPE_CHECKING:
     from redrive.office.office import Office
@@ -69,12 +69,12 @@ class Messages:
             raise NoMessage(message_id)
         return account
 
-    async def show(self, message_id: str, *, reveal: bool = False) -> Answer[Account, ShownMessage]:
+    async def show(self, message_id: str, *, reveal: bool = False) -> OfficeAnswer[Account, ShownMessage]:
         """The same as it goes out, with why it waits, where it is, or what became of it and what helps."""
         account = await self.find(message_id)
         mask = await self._view.mask({"ids": [message_id]}, reveal=reveal)
         document = await asyncio.to_thread(shown_message, account, mask, await self.why(account))
-        return Answer(account, document)
+        return OfficeAnswer(account, document)
 
     async def cancel(self, account: Account) -> bool:
         """Remove a waiting message; False when it does not wait any more."""

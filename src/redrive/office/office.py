@@ -20,7 +20,7 @@ from redrive.office.letters import Letters
 from redrive.office.masking import Mask
 from redrive.office.messages import Messages
 from redrive.office.operations import Operations
-from redrive.office.operations.finding import Policy
+from redrive.office.operations.choice import Policy
 from redrive.office.queues import Queues
 from redrive.office.sql import Sql
 from redrive.office.tenants import Tenants

@@ -14,7 +14,7 @@ import apsw
 from redrive.office.ages import LABELS, edges
 from redrive.office.filters import Condition, Filter
 from redrive.office.index import Index
-from redrive.office.index.finding import pieces
+from redrive.office.index.find import pieces
 from redrive.office.statements import load_sql
 
 _SQL = load_sql("shape")

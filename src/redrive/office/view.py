@@ -10,7 +10,7 @@ from redrive.core.errors import RedriveError
 from redrive.core.ports import Store
 from redrive.office.audit import Actor, action
 from redrive.office.filters import Filter, parse
-from redrive.office.filters.guessing import masked_filter
+from redrive.office.filters.masked import masked_filter
 from redrive.office.masking import UNMASKED, Mask
 
 F = TypeVar("F")
@@ -18,7 +18,7 @@ D = TypeVar("D")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[F, D]):
+class OfficeAnswer(Generic[F, D]):
     """What was found, and the same as it goes out: scoped, masked or revealed."""
 
     found: F

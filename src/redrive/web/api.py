@@ -24,7 +24,7 @@ from redrive.web.desk import MailDesk
 from redrive.web.docs_page import DocsPage
 from redrive.web.emails import Emails
 from redrive.web.health import HealthRoutes
-from redrive.web.messages import Messages
+from redrive.web.messages import MessageRoutes
 from redrive.web.middleware import Middleware
 from redrive.web.problems import Problem
 
@@ -59,7 +59,7 @@ def make_api(
     api = Api()
     gate = Gate(app.store, rates)
     _add(api, gate, Emails(mail).routes() if mail is not None else [])
-    _add(api, gate, Messages(app).routes())
+    _add(api, gate, MessageRoutes(app).routes())
     _add(api, gate, admin.admin_routes(app))
     _add(api, gate, HealthRoutes(app.store, ready).routes())
     _add(api, gate, DocsPage(_describe(api)).routes())

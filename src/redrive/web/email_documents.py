@@ -49,7 +49,7 @@ class AcceptedMails(msgspec.Struct, frozen=True):
     emails: list[AcceptedMail]
 
 
-class Attempt(msgspec.Struct, frozen=True, rename="camel"):
+class MailAttempt(msgspec.Struct, frozen=True, rename="camel"):
     """One attempt: `sent`, or how it failed (temporary, permanent, uncertain, expired, lost)."""
 
     attempt: int
@@ -64,7 +64,7 @@ class RecipientDocument(msgspec.Struct, frozen=True, rename="camel"):
 
     address: str
     status: RecipientState
-    attempts: list[Attempt]
+    attempts: list[MailAttempt]
     next_attempt_at: str | None = None
 
 
@@ -103,12 +103,12 @@ def _recipient(recipient: Recipient) -> RecipientDocument:
     )
 
 
-def _attempts(account: Account) -> list[Attempt]:
+def _attempts(account: Account) -> list[MailAttempt]:
     attempts = [_failed(failure) for failure in account.failures]
     if account.state is State.DONE:
-        attempts.append(Attempt(account.progress.attempts, instant(account.finished_at), "sent"))
+        attempts.append(MailAttempt(account.progress.attempts, instant(account.finished_at), "sent"))
     return attempts
 
 
-def _failed(failure: Failure) -> Attempt:
-    return Attempt(failure.attempt, instant(failure.at), failure.kind.value, failure.code, failure.reason)
+def _failed(failure: Failure) -> MailAttempt:
+    return MailAttempt(failure.attempt, instant(failure.at), failure.kind.value, failure.code, failure.reason)

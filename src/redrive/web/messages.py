@@ -52,7 +52,7 @@ class AcceptedMessage(msgspec.Struct, frozen=True):
 
 
 class AcceptedMessages(msgspec.Struct, frozen=True):
-    """Messages that are durably stored, in the order given."""
+    """MessageRoutes that are durably stored, in the order given."""
 
     messages: list[AcceptedMessage]
 
@@ -82,7 +82,7 @@ class _Origin:
     key: IdempotencyKey | None
 
 
-class Messages:
+class MessageRoutes:
     """The route to the queues of one app."""
 
     def __init__(self, app: Redrive) -> None:

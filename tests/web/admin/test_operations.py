@@ -11,8 +11,8 @@ from redrive.core.lifecycle import State
 from redrive.core.ports import PAGE
 from redrive.core.records import Record
 from redrive.office.audit import Actor
-from redrive.office.operations import Kind, Order
-from redrive.office.operations.ledger import OPERATION_RECORDS
+from redrive.office.operations import OperationKind, Order
+from redrive.office.operations.records import OPERATION_RECORDS
 from tests.conformance.makers import dead, drain
 from tests.office.desks import work
 from tests.waiting import wait_until
@@ -192,7 +192,7 @@ async def test_a_list_reads_few_operations_however_many_there_are(
     app: Redrive, operator: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk = app.office.acting(ANA).operations
-    newest = await desk.start(Order(Kind.REDRIVE))
+    newest = await desk.start(Order(OperationKind.REDRIVE))
     for age in range(1, 801):
         old = replace(newest, id=f"{newest.created_at - age * 60_000:012x}{age:08x}")
         await app.store.put_record(OPERATION_RECORDS, old.id, old.document(), expected=0)
@@ -222,9 +222,11 @@ async def test_a_bound_key_pages_through_the_operations_of_others_to_its_own(
     app: Redrive, globex_operator: httpx.AsyncClient
 ) -> None:
     of_globex = app.office.acting(ANA, "globex").operations
-    own = await of_globex.start(Order(Kind.REDRIVE))
+    own = await of_globex.start(Order(OperationKind.REDRIVE))
     for age in range(2_100):
-        other = replace(own, id=f"{own.created_at + 60_000 + age:012x}{age:08x}", order=Order(Kind.REDRIVE))
+        other = replace(
+            own, id=f"{own.created_at + 60_000 + age:012x}{age:08x}", order=Order(OperationKind.REDRIVE)
+        )
         await app.store.put_record(OPERATION_RECORDS, other.id, other.document(), expected=0)
     first = good(await globex_operator.get(f"{DLQ}/operations"))
     assert (first["operations"], first["cursor"] is None) == ([], False)

@@ -10,7 +10,7 @@ from redrive.cli.problems import CommandError, Exit
 from redrive.cli.render.letter import letter_lines, life
 from redrive.cli.session import NO_FLAGS, Flags, session
 from redrive.core.ports import PAGE
-from redrive.office.index import Order
+from redrive.office.index import LetterOrder
 
 dlq = App(name="dlq")
 
@@ -50,7 +50,7 @@ async def list_letters(
         raise CommandError(f"--limit is {limit}: 1 to {PAGE}", Exit.USAGE)
     async with session(flags) as current:
         text = await asked(current, filter, queue, tenant)
-        place = Order.NEWEST if newest else Order.OLDEST
+        place = LetterOrder.NEWEST if newest else LetterOrder.OLDEST
         answer = await current.office.letters.find(
             text, order=place, after=after, limit=limit, reveal=reveal, whole=True
         )

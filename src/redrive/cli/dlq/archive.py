@@ -9,7 +9,7 @@ from redrive.cli.dlq.run import Going, order
 from redrive.cli.ops import conduct
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
-from redrive.office.operations import Kind, Order
+from redrive.office.operations import OperationKind, Order
 
 
 async def archive(
@@ -36,7 +36,7 @@ async def archive(
     async with session(flags) as current:
         place = _folder(current, folder)
         chosen = await selection(current, ids, choice)
-        wanted = Order(Kind.ARCHIVE, chosen, expired=True, file=str(place))
+        wanted = Order(OperationKind.ARCHIVE, chosen, expired=True, file=str(place))
         return await order(current, wanted, Going(dry_run=dry_run, yes=yes))
 
 
@@ -50,7 +50,7 @@ async def restore(file: Path, /, *, flags: Flags = NO_FLAGS) -> int:
     """
     path = _existing(file)
     async with session(flags, create=True) as current:
-        started = await current.office.operations.start(Order(Kind.RESTORE, file=path))
+        started = await current.office.operations.start(Order(OperationKind.RESTORE, file=path))
         return await conduct(current, started.id, {"verb": "restore", "file": path})
 
 

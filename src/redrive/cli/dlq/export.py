@@ -13,7 +13,7 @@ from redrive.cli.dlq.run import Going, order
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.office.export import Format
-from redrive.office.operations import Kind, Order, Selection
+from redrive.office.operations import OperationKind, Order, Selection
 
 
 async def export(
@@ -44,7 +44,7 @@ async def export(
         if file == "-":
             return await _to_output(current, chosen, form, reveal=reveal)
         wanted = Order(
-            Kind.EXPORT,
+            OperationKind.EXPORT,
             chosen,
             expired=True,
             file=_absolute(Path(file)),

@@ -13,7 +13,7 @@ from redrive.cli.dlq.choice import NO_CHOICE, Choice, selection
 from redrive.cli.dlq.run import AS_USUAL, Going, order
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags, session
-from redrive.office.operations import Kind, Order, Selection
+from redrive.office.operations import OperationKind, Order, Selection
 
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,3})?) ?%", re.ASCII)
 
@@ -49,7 +49,7 @@ async def redrive(
     share = _share(halt)
     async with session(flags) as current:
         wanted = Order(
-            Kind.REDRIVE,
+            OperationKind.REDRIVE,
             await selection(current, ids, choice),
             rate=going.rate,
             canary=canary,
@@ -73,7 +73,9 @@ async def discard(
     """
     async with session(flags) as current:
         chosen = await selection(current, ids, choice)
-        return await order(current, Order(Kind.DISCARD, chosen, rate=going.rate, expired=True), going)
+        return await order(
+            current, Order(OperationKind.DISCARD, chosen, rate=going.rate, expired=True), going
+        )
 
 
 async def edit(
@@ -105,7 +107,7 @@ async def edit(
     async with session(flags) as current:
         await current.office.messages.find(message_id)
         wanted = Order(
-            Kind.REDRIVE,
+            OperationKind.REDRIVE,
             Selection(ids=(message_id,)),
             expired=True,
             edited=True,

@@ -17,7 +17,7 @@ from redrive.cli.problems import CommandError, Exit
 from redrive.cli.render.operation import nothing_text, preview_page
 from redrive.cli.session import Session
 from redrive.office.documents.operations import preview_document
-from redrive.office.operations import Kind, Order, Preview
+from redrive.office.operations import OperationKind, Order, Preview
 from redrive.office.queues import live_workers
 
 _MANY = 20
@@ -67,7 +67,7 @@ async def order(current: Session, wanted: Order, going: Going, *, body: bytes | 
     if not await confirmed(current, wanted, found, yes=going.yes):
         return Exit.FAILED
     started = await current.office.operations.start(wanted, body=body)
-    if wanted.canary or (going.wait and wanted.kind is Kind.REDRIVE):
+    if wanted.canary or (going.wait and wanted.kind is OperationKind.REDRIVE):
         await _warn_unserved(current, wanted, found)
     return await conduct(current, started.id, document, outcomes=going.wait)
 
@@ -85,7 +85,7 @@ async def confirmed(current: Session, wanted: Order, found: Preview, *, yes: boo
         return True
     if not output.as_json:
         output.notes.print(preview_page(output, verb, found))
-        if wanted.kind is Kind.REDRIVE and not wanted.canary and found.count > _MANY:
+        if wanted.kind is OperationKind.REDRIVE and not wanted.canary and found.count > _MANY:
             output.note("to try some first, and stop by itself when they fail: --canary 5 --rate 20/s")
     return await output.confirm(f"{verb} {found.count:,} dead letters", yes=yes)
 

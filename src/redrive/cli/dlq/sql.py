@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-from msgspec.structs import replace
 from rich.console import RenderableType
 from rich.text import Text
 
 from redrive.cli.output import Output, name
 from redrive.cli.problems import CommandError, Exit, PlacedError
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
-from redrive.core.redaction import redact
 from redrive.office.documents.control import sql_document
 from redrive.office.sql import SAVED, SqlAnswer, SqlError, Value
 
@@ -39,10 +37,8 @@ async def sql(
     statement = _statement(text, saved)
     async with session(flags) as current:
         answer = await _ask(current, statement, reveal=reveal)
-        rows = [[_shown(value, reveal=reveal) for value in row] for row in answer.rows]
-        shown = replace(sql_document(answer), rows=rows)
-        document = {"sql": statement, **msgspec.to_builtins(shown)}
-        current.output.answer(document, lambda: _table(current.output, answer.columns, rows))
+        document = {"sql": statement, **msgspec.to_builtins(sql_document(answer))}
+        current.output.answer(document, lambda: _table(current.output, answer.columns, answer.rows))
         _note_cuts(current.output, answer)
         return Exit.OK
 
@@ -65,11 +61,6 @@ async def _ask(current: Session, statement: str, *, reveal: bool) -> SqlAnswer:
         if error.position is None:
             raise
         raise PlacedError(f"sql: {error.problem}: {error.advice}", statement, error.position) from error
-
-
-def _shown(value: Value, *, reveal: bool) -> Value:
-    """A value as it may be shown: also a reason, or what was made of one, may hold a secret."""
-    return value if reveal or not isinstance(value, str) else redact(value)
 
 
 def _table(output: Output, columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> RenderableType:

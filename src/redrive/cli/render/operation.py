@@ -18,7 +18,7 @@ from rich.text import Text
 
 from redrive.cli.output import Output, clean, command, name
 from redrive.cli.times import age, duration, moment
-from redrive.office.operations import Kind, Operation, OperationState, Preview, Snapshot
+from redrive.office.operations import Operation, OperationKind, OperationState, Preview, Snapshot
 
 _GROUPS_SHOWN = 20
 _STYLES = {
@@ -89,17 +89,17 @@ def pace_text(seen: Snapshot) -> str:
     return ", ".join(parts)
 
 
-def _past(kind: Kind) -> str:
+def _past(kind: OperationKind) -> str:
     match kind:
-        case Kind.REDRIVE:
+        case OperationKind.REDRIVE:
             return "re-driven"
-        case Kind.DISCARD:
+        case OperationKind.DISCARD:
             return "discarded"
-        case Kind.EXPORT:
+        case OperationKind.EXPORT:
             return "exported"
-        case Kind.ARCHIVE:
+        case OperationKind.ARCHIVE:
             return "archived"
-        case Kind.RESTORE:
+        case OperationKind.RESTORE:
             return "restored"
     assert_never(kind)
 
@@ -109,7 +109,7 @@ def outcome_text(seen: Snapshot) -> str:
     operation, frozen = seen.operation, seen.operation.frozen
     done = f"{seen.moved:,} {_past(operation.order.kind)}"
     line = done + left_text(frozen.expired, seen.skipped + frozen.gone, frozen.missing)
-    if operation.order.kind is Kind.REDRIVE:
+    if operation.order.kind is OperationKind.REDRIVE:
         ends = ((seen.done, "done"), (seen.dead, "dead again"), (seen.removed, "removed"))
         line += "".join(f", {count:,} {word}" for count, word in ends if count)
     if operation.state is OperationState.FINISHED:

@@ -33,13 +33,13 @@ class ArchiveError(RedriveError):
     """An archive that cannot be written or read; says what is wrong and where."""
 
 
-class Line(
+class ArchiveLine(
     msgspec.Struct, frozen=True, rename="camel", tag_field="line", tag=str.lower, forbid_unknown_fields=True
 ):
     """One line of an archive; `line` says which kind."""
 
 
-class Header(Line, frozen=True):
+class Header(ArchiveLine, frozen=True):
     """The first line. `store` never holds a secret."""
 
     format: str
@@ -49,7 +49,7 @@ class Header(Line, frozen=True):
     made_at: int
 
 
-class Trailer(Line, frozen=True):
+class Trailer(ArchiveLine, frozen=True):
     """The last line: how many letters there are, and the hash of all lines before this one."""
 
     count: int
@@ -79,7 +79,7 @@ class ArchivedRedrive(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
     result: RedriveResult
 
 
-class Shared(Line, frozen=True):
+class Shared(ArchiveLine, frozen=True):
     """The body of a parent, which the letters that name it need. Either `body` or `base64` holds it."""
 
     job_id: str
@@ -87,7 +87,7 @@ class Shared(Line, frozen=True):
     base64: str | None
 
 
-class Letter(Line, frozen=True):
+class Letter(ArchiveLine, frozen=True):
     """A dead letter. Either `body` or `base64` holds its body."""
 
     job_id: str

@@ -17,9 +17,9 @@ from redrive.office.audit import Actor, action
 from redrive.office.documents.groups import GroupList, group_document
 from redrive.office.documents.letters import empty_document
 from redrive.office.filters import Filter
-from redrive.office.filters.guessing import unsearched
+from redrive.office.filters.masked import unsearched
 from redrive.office.filters.terms import Named, NameField, Reasoned
-from redrive.office.groups.counting import BUCKETS, SPAN_S, Counts, GroupBy, Sample, Window, count_groups
+from redrive.office.groups.counts import BUCKETS, SPAN_S, Counts, GroupBy, Sample, TrendWindow, count_groups
 from redrive.office.groups.standing import (
     NOTE_LENGTH,
     GroupState,
@@ -32,7 +32,7 @@ from redrive.office.groups.standing import (
 )
 from redrive.office.letters import Letters
 from redrive.office.queues import queue_term
-from redrive.office.view import Answer
+from redrive.office.view import OfficeAnswer
 
 if TYPE_CHECKING:
     from redrive.office.office import Office
@@ -98,7 +98,7 @@ class Groups:
         queue: str | None = None,
         tenant: str | None = None,
         limit: int = 100,
-    ) -> Answer[builtins.list[Group], GroupList]:
+    ) -> OfficeAnswer[builtins.list[Group], GroupList]:
         """The largest groups of the letters that a text means, in one queue where one is named."""
         asked = await self._letters.filter(text, queue, tenant)
         found = await self.list(by, asked, limit=limit)
@@ -108,7 +108,7 @@ class Groups:
             notice=unsearched(asked),
             empty=empty_document(await self._letters.explain(asked, len(found))),
         )
-        return Answer(found, document)
+        return OfficeAnswer(found, document)
 
     async def list(
         self,
@@ -122,7 +122,7 @@ class Groups:
         """The largest groups of the letters meant, with a trend over `span_s` in so many parts."""
         if span_s < 1 or not 1 <= buckets <= _TREND_PARTS:
             raise GroupError(f"a trend is of at least a second, in 1 to {_TREND_PARTS} parts")
-        window = Window(self._index.now(), span_s, buckets)
+        window = TrendWindow(self._index.now(), span_s, buckets)
         condition = self._index.compile(asked or Filter(), self._scope)
         found = await self._index.read(lambda db: count_groups(db, by, condition, window, limit))
         said = await self._all_said(by) if found else {}

@@ -15,12 +15,12 @@ import apsw
 from redrive.core.errors import StoreError
 from redrive.core.ports import OwnIndex, Store
 from redrive.office.filters import Condition, Filter, compile_filter
-from redrive.office.index import finding
-from redrive.office.index.cursors import Cursor, CursorError, Order
-from redrive.office.index.feeding import Fed
-from redrive.office.index.finding import Found, FoundPage, Looked, Part
-from redrive.office.index.reading import TIME_LIMIT_S, TimeLimit, read
-from redrive.office.index.sources import Freshness, Own, Source
+from redrive.office.index import find as finding
+from redrive.office.index.cursors import Cursor, CursorError, LetterOrder
+from redrive.office.index.feed import Fed
+from redrive.office.index.find import Found, FoundPage, Looked, TenantPart
+from redrive.office.index.read import TIME_LIMIT_S, TimeLimit, read
+from redrive.office.index.sources import Freshness, IndexSource, Own
 
 __all__ = [
     "CursorError",
@@ -28,9 +28,9 @@ __all__ = [
     "FoundPage",
     "Freshness",
     "Index",
+    "LetterOrder",
     "Looked",
-    "Order",
-    "Part",
+    "TenantPart",
     "TimeLimit",
 ]
 
@@ -49,7 +49,7 @@ class Index:
     def __init__(self, store: Store, folder: Path | None = None, name: str = "") -> None:
         self._store = store
         fed_from = store.index
-        self._source: Source = (
+        self._source: IndexSource = (
             Own(fed_from) if isinstance(fed_from, OwnIndex) else Fed(store, fed_from, folder, name)
         )
 
@@ -74,7 +74,7 @@ class Index:
         scope: str | None = None,
         after: str | None = None,
         limit: int = 50,
-        order: Order = Order.OLDEST,
+        order: LetterOrder = LetterOrder.OLDEST,
         budget_s: float = BUDGET_S,
         as_of: int | None = None,
     ) -> FoundPage:
@@ -91,7 +91,7 @@ class Index:
         condition = self.compile(asked, scope)
         return await self.read(lambda db: finding.count(db, condition))
 
-    async def split(self, asked: Filter, *, scope: str | None = None) -> list[Part]:
+    async def split(self, asked: Filter, *, scope: str | None = None) -> list[TenantPart]:
         """The letters meant, by tenant and reason, the most first."""
         condition = self.compile(asked, scope)
         return await self.read(lambda db: finding.split(db, condition))

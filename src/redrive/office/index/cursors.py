@@ -16,7 +16,7 @@ _LENGTH = 500
 _INTEGER = 2**62
 
 
-class Order(StrEnum):
+class LetterOrder(StrEnum):
     """Which letters come first."""
 
     OLDEST = "oldest"
@@ -34,24 +34,24 @@ class CursorError(RedriveError):
 class Cursor:
     """After the letter (died_at, id); `looked` letters were looked at before."""
 
-    order: Order
+    order: LetterOrder
     died_at: int
     id: str
     looked: int = 0
 
     @classmethod
-    def start(cls, order: Order) -> Cursor:
+    def start(cls, order: LetterOrder) -> Cursor:
         """Before the first letter of an order."""
-        return cls(order, -1 if order is Order.OLDEST else _INTEGER, "")
+        return cls(order, -1 if order is LetterOrder.OLDEST else _INTEGER, "")
 
     @classmethod
-    def parse(cls, text: str, order: Order) -> Cursor:
+    def parse(cls, text: str, order: LetterOrder) -> Cursor:
         """A cursor that was given for this order, or CursorError."""
         try:
             if len(text) > _LENGTH:
                 raise CursorError
             named, died_at, letter_id, looked = json.loads(base64.urlsafe_b64decode(text.encode("ascii")))
-            read = cls(Order(named), int(died_at), str(letter_id), int(looked))
+            read = cls(LetterOrder(named), int(died_at), str(letter_id), int(looked))
             read.id.encode()
         except (ValueError, TypeError, RecursionError, OverflowError):
             raise CursorError from None

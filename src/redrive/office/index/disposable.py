@@ -17,7 +17,7 @@ import apsw
 from redrive.core.letters import ChangePage, DeadLetter
 from redrive.office.documents.letters import failed_attempts
 from redrive.office.index.folders import make_file, use_file
-from redrive.office.index.reading import PATIENCE_MS, read_only
+from redrive.office.index.read import PATIENCE_MS, read_only
 from redrive.office.statements import load_sql
 
 SCHEMA = 1

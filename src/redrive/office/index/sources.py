@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from redrive.core.ports import OwnIndex
-from redrive.office.index.reading import read_only
+from redrive.office.index.read import read_only
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Freshness:
     problem: str | None = None
 
 
-class Source(Protocol):
+class IndexSource(Protocol):
     """The two relations somewhere, and what keeps them."""
 
     @property

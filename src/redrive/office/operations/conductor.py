@@ -15,10 +15,10 @@ from redrive.core.errors import StoreError, StoreUnavailable
 from redrive.core.failure import clip
 from redrive.core.letters import OperationTally
 from redrive.core.redaction import redact
-from redrive.office.leases import Lease, holder_name
-from redrive.office.operations import ledger
+from redrive.office.leases import DutyLease, holder_name
+from redrive.office.operations import records
 from redrive.office.operations.operation import NoOperation, Operation, OperationState
-from redrive.office.operations.steps import Step, Steps
+from redrive.office.operations.steps import OperationStep, Steps
 from redrive.telemetry.events import Event, OperationEnded, OperationHalted
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Conductor:
         self._emit = emit
         self._steps = Steps(office)
         self._holder = holder_name()
-        self._leases: dict[str, Lease] = {}
+        self._leases: dict[str, DutyLease] = {}
 
     async def conduct(self) -> float:
         """One step for each operation that lives; in how many seconds the next ones are due.
@@ -49,12 +49,12 @@ class Conductor:
         What is wrong with one alone is raised at the end, after the others had their step.
         """
         pause_s, problem = IDLE_S, None
-        for operation_id in await ledger.live(self._store):
+        for operation_id in await records.live(self._store):
             try:
                 pause_s = min(pause_s, await self.advance(operation_id))
             except StoreUnavailable:
                 raise
-            except (ledger.Unreadable, StoreError) as error:
+            except (records.UnreadableOperation, StoreError) as error:
                 problem = error
         if problem is not None:
             raise problem
@@ -63,11 +63,11 @@ class Conductor:
     async def advance(self, operation_id: str) -> float:
         """One step of an operation, when it is ours to conduct; in how many seconds another is worth it."""
         try:
-            operation = await ledger.load(self._store, operation_id)
+            operation = await records.load(self._store, operation_id)
         except NoOperation:
             return await self._drop_orphan(operation_id)
         if operation.told:
-            await ledger.retire(self._store, operation_id)
+            await records.retire(self._store, operation_id)
         if not self._is_ours(operation):
             await self._release(operation_id)
             return IDLE_S
@@ -100,7 +100,7 @@ class Conductor:
         has_work = operation.state.runs or (operation.state.ended and not operation.told)
         return has_work and operation.host in ("", gethostname())
 
-    async def _step(self, operation: Operation) -> Step:
+    async def _step(self, operation: Operation) -> OperationStep:
         try:
             return await self._steps.next(operation)
         except StoreError:
@@ -116,9 +116,9 @@ class Conductor:
         elif operation.state.ended:
             self._emit(OperationEnded(*named, operation.position, operation.frozen.total))
 
-    def _lease(self, operation_id: str) -> Lease:
+    def _lease(self, operation_id: str) -> DutyLease:
         if operation_id not in self._leases:
-            self._leases[operation_id] = Lease(
+            self._leases[operation_id] = DutyLease(
                 self._store, CONDUCTOR_RECORDS, operation_id, self._holder, LEASE_S
             )
         return self._leases[operation_id]
@@ -130,7 +130,7 @@ class Conductor:
 
     async def _drop_orphan(self, operation_id: str) -> float:
         """A process died between the two writes that start an operation: nothing was begun."""
-        record = await self._store.get_record(ledger.LIVE_RECORDS, operation_id)
+        record = await self._store.get_record(records.LIVE_RECORDS, operation_id)
         if record is not None and self._store.now() - int(record.document["at"]) > _ORPHAN_MS:
-            await ledger.retire(self._store, operation_id)
+            await records.retire(self._store, operation_id)
         return IDLE_S

@@ -13,7 +13,7 @@ from typing import Final
 
 from redrive.core.ports import Store
 from redrive.core.records import Record
-from redrive.office.operations import ledger
+from redrive.office.operations import records
 from redrive.office.operations.operation import Operation, OperationError
 
 _ID: Final = re.compile(r"[0-9a-f]{12}[0-9a-f]{8}", re.ASCII)
@@ -31,7 +31,7 @@ async def latest(store: Store, before: str | None = None) -> AsyncIterator[Opera
     """Operations, the newest first; `before` is the id of one to go on from."""
     if before is not None and _ID.fullmatch(before) is None:
         raise OperationError("the cursor is no operation's: pass one exactly as given, or none")
-    oldest = await store.list_records(ledger.OPERATION_RECORDS, limit=1)
+    oldest = await store.list_records(records.OPERATION_RECORDS, limit=1)
     if not oldest:
         return
     end, at = before or _AFTER_ALL, store.now() if before is None else int(before[:12], 16)
@@ -48,8 +48,8 @@ async def _between(store: Store, begin: str, end: str) -> list[Operation]:
     found: list[Record] = []
     after = begin
     while True:
-        page = await store.list_records(ledger.OPERATION_RECORDS, after=after, limit=_PAGE)
+        page = await store.list_records(records.OPERATION_RECORDS, after=after, limit=_PAGE)
         found += [record for record in page if record.id < end]
         if len(page) < _PAGE or page[-1].id >= end:
-            return [one for one in map(ledger.readable, found) if one is not None]
+            return [one for one in map(records.readable, found) if one is not None]
         after = page[-1].id

@@ -1,6 +1,6 @@
 """What an operation is: what was asked, what was frozen, and how far it is. One record holds it all.
 
-Nothing here asks the store. The record is written compare-and-set (`ledger.py`), so whatever a process read
+Nothing here asks the store. The record is written compare-and-set (`records.py`), so whatever a process read
 is either still true when it writes, or it reads again.
 """
 
@@ -44,7 +44,7 @@ class MaskedBody(OperationError):
         super().__init__(f"holds {MASKED}, a mask: read the letter with its payload revealed first")
 
 
-class Kind(StrEnum):
+class OperationKind(StrEnum):
     """What an operation does with each of its letters."""
 
     REDRIVE = "redrive"
@@ -116,7 +116,7 @@ class Order(_Document, frozen=True):
     and the folder that an archive goes to.
     """
 
-    kind: Kind
+    kind: OperationKind
     selection: Selection = Selection()
     rate: str | None = None
     canary: int = 0
@@ -133,7 +133,7 @@ class Order(_Document, frozen=True):
     def __post_init__(self) -> None:
         if self.rate is not None:
             Rate.parse(self.rate)
-        if self.rate is not None and self.kind is Kind.ARCHIVE:
+        if self.rate is not None and self.kind is OperationKind.ARCHIVE:
             raise ConfigurationError("an archive is written as fast as it goes: leave the rate out")
         if self.to_queue is not None:
             check_queue(self.to_queue)
@@ -142,7 +142,7 @@ class Order(_Document, frozen=True):
         if not 0 <= self.halt_share <= 1 or self.halt_least < 1:
             raise ConfigurationError("halt: a share from 0 to 1, of at least 1 letter that came back")
         judged = self.canary or self.ramp or self.to_queue is not None or self.edited
-        if judged and self.kind is not Kind.REDRIVE:
+        if judged and self.kind is not OperationKind.REDRIVE:
             raise ConfigurationError(f"canary, ramp, queue and edit go with a re-drive, not with {self.kind}")
 
     def without_ids(self) -> Order:
@@ -165,17 +165,17 @@ class Order(_Document, frozen=True):
     @property
     def writes(self) -> bool:
         """Whether its file is one that it makes."""
-        return self.kind is Kind.EXPORT
+        return self.kind is OperationKind.EXPORT
 
     @property
     def uses_file(self) -> bool:
         """Whether it belongs to the machine where its file lies."""
-        return self.kind in (Kind.EXPORT, Kind.ARCHIVE, Kind.RESTORE)
+        return self.kind in (OperationKind.EXPORT, OperationKind.ARCHIVE, OperationKind.RESTORE)
 
     @property
     def counts_itself(self) -> bool:
         """Whether the store knows nothing of how many letters it has handled."""
-        return self.kind in (Kind.EXPORT, Kind.RESTORE)
+        return self.kind in (OperationKind.EXPORT, OperationKind.RESTORE)
 
     @property
     def pace(self) -> Rate | None:
@@ -192,7 +192,7 @@ def _chosen(given: _Document, usual: _Document) -> dict[str, Any]:
 class Frozen(_Document, frozen=True):
     """The frozen list so far: its letters and chunks, its running hash, and where freezing goes on.
 
-    Counted and left out: `expired` (own time to live passed), `gone` (not dead any more), `missing`.
+    Baseline and left out: `expired` (own time to live passed), `gone` (not dead any more), `missing`.
     """
 
     total: int = 0
@@ -204,7 +204,7 @@ class Frozen(_Document, frozen=True):
     missing: int = 0
 
 
-class Counted(_Document, frozen=True):
+class Baseline(_Document, frozen=True):
     """The store's tally when people last said "go on": what was before it is not judged again."""
 
     moved: int = 0
@@ -213,7 +213,7 @@ class Counted(_Document, frozen=True):
     removed: int = 0
 
     @classmethod
-    def of(cls, tally: OperationTally) -> Counted:
+    def of(cls, tally: OperationTally) -> Baseline:
         return cls(tally.moved, tally.passed, tally.failed, tally.removed)
 
 
@@ -240,7 +240,7 @@ class Operation(_Document, frozen=True):
     chunk: int = 0
     offset: int = 0
     gate: int | None = None
-    since: Counted = Counted()
+    since: Baseline = Baseline()
     next_at: int = 0
     moving_at: int | None = None
     was: OperationState | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from redrive.core.letters import OperationTally
-from redrive.office.operations.operation import Kind, Operation, OperationState
+from redrive.office.operations.operation import Operation, OperationKind, OperationState
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Snapshot:
 
 def snapshot(operation: Operation, tally: OperationTally, now: int, *, unattended: bool = False) -> Snapshot:
     """The numbers of an operation."""
-    redrives = operation.order.kind is Kind.REDRIVE and not operation.order.replaces
+    redrives = operation.order.kind is OperationKind.REDRIVE and not operation.order.replaces
     known = tally.done + tally.dead + tally.removed
     speed = _speed(operation, now)
     return Snapshot(

@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from redrive.core.letters import OperationTally
 from redrive.office.audit import add_later
-from redrive.office.operations import ledger
-from redrive.office.operations.filing import Filing
-from redrive.office.operations.finding import Chooser
-from redrive.office.operations.ledger import Chunk, Letter
-from redrive.office.operations.moves import move, tally_replaced
-from redrive.office.operations.operation import Counted, Frozen, Kind, Operation, OperationState
+from redrive.office.operations import records
+from redrive.office.operations.choice import Chooser
+from redrive.office.operations.files import Filing
+from redrive.office.operations.move import move, tally_replaced
+from redrive.office.operations.operation import Baseline, Frozen, Operation, OperationKind, OperationState
+from redrive.office.operations.records import Chunk, Letter
 from redrive.office.operations.rules import Go, Halt, Wait, judge, pace
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _OUTCOME_POLL_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class OperationStep:
     """The operation after a step, and in how many seconds another one is worth it."""
 
     operation: Operation
@@ -47,7 +47,7 @@ class Steps:
         self._filing = Filing(office)
         self._chunk: tuple[str, int, Sequence[Letter]] = ("", 0, ())
 
-    async def next(self, operation: Operation) -> Step:
+    async def next(self, operation: Operation) -> OperationStep:
         """Do the next step."""
         if operation.state is OperationState.FREEZING:
             return await self.freeze(operation)
@@ -55,46 +55,48 @@ class Steps:
             return await self.move(operation)
         if operation.state.ended and not operation.told:
             return await self.tell(operation)
-        return Step(operation, 1.0)
+        return OperationStep(operation, 1.0)
 
-    async def freeze(self, operation: Operation) -> Step:
+    async def freeze(self, operation: Operation) -> OperationStep:
         """Keep another page of the letters that were dead when the operation was asked for."""
         order, frozen = operation.order, operation.frozen
-        if order.kind is Kind.RESTORE:
+        if order.kind is OperationKind.RESTORE:
             return await self._frozen(operation, await self._filing.check(operation))
         page = await self._chooser.page(
             order.selection, operation.created_at, frozen.cursor, frozen.total, expired=order.expired
         )
         chunk = page.chunk
         if chunk.letters:
-            chunk = await ledger.keep_chunk(self._store, operation.id, frozen.chunks, chunk)
+            chunk = await records.keep_chunk(self._store, operation.id, frozen.chunks, chunk)
         grown = _grow(frozen, chunk)
         if grown.total > self._budget:
             why = f"more than its budget of {self._budget:,} letters; nothing was moved: narrow the filter"
             return await self.end(operation, OperationState.FAILED, why)
         if chunk.cursor is None:
             return await self._frozen(operation, grown)
-        return Step(await self._change(operation, frozen=grown))
+        return OperationStep(await self._change(operation, frozen=grown))
 
-    async def move(self, operation: Operation) -> Step:
+    async def move(self, operation: Operation) -> OperationStep:
         """Move the next slice, as large as gate and rate let it be; or wait, halt, finish."""
         if operation.left == 0:
             await self._filing.close(operation, whole=True)
             return await self.end(operation, OperationState.FINISHED, "")
-        if operation.order.kind is Kind.RESTORE:
+        if operation.order.kind is OperationKind.RESTORE:
             changes = await self._filing.restore(operation)
             moving_at = operation.moving_at or self._store.now()
-            return Step(await self._change(operation, **changes, moving_at=moving_at))
-        if operation.order.kind is Kind.ARCHIVE:
+            return OperationStep(await self._change(operation, **changes, moving_at=moving_at))
+        if operation.order.kind is OperationKind.ARCHIVE:
             return await self._archive(operation)
         ruling = judge(operation, await self.tally(operation))
         if isinstance(ruling, Halt):
-            return Step(await self._change(operation, state=OperationState.HALTED, was=None, why=ruling.why))
+            return OperationStep(
+                await self._change(operation, state=OperationState.HALTED, was=None, why=ruling.why)
+            )
         if isinstance(ruling, Wait):
-            return Step(await self._change(operation, why=ruling.why), _OUTCOME_POLL_S)
+            return OperationStep(await self._change(operation, why=ruling.why), _OUTCOME_POLL_S)
         return await self._slice(operation, ruling)
 
-    async def tell(self, operation: Operation) -> Step:
+    async def tell(self, operation: Operation) -> OperationStep:
         """Write the outcome to the audit, once, whoever ends the operation; then it is nobody's duty."""
         if operation.state is not OperationState.FINISHED:
             await self._filing.close(operation, whole=False)
@@ -115,12 +117,12 @@ class Steps:
         }
         row = await self._write(operation, outcome)
         told = await self._change(operation, told=True, row=row)
-        await ledger.retire(self._store, operation.id)
-        return Step(told, 1.0)
+        await records.retire(self._store, operation.id)
+        return OperationStep(told, 1.0)
 
-    async def end(self, operation: Operation, state: OperationState, why: str) -> Step:
+    async def end(self, operation: Operation, state: OperationState, why: str) -> OperationStep:
         """The operation ends here; its outcome is told by the next step."""
-        return Step(await self._change(operation, state=state, why=why, ended_at=self._store.now()))
+        return OperationStep(await self._change(operation, state=state, why=why, ended_at=self._store.now()))
 
     async def tally(self, operation: Operation) -> OperationTally:
         """What came of the letters so far; of new messages, those of the first chunk."""
@@ -131,7 +133,7 @@ class Steps:
         first = await self._letters(operation.id, 0)
         return await tally_replaced(self._store, operation, first[: operation.position])
 
-    async def _archive(self, operation: Operation) -> Step:
+    async def _archive(self, operation: Operation) -> OperationStep:
         """Move whole chunks of the list into archives, until those are large enough."""
         position, chunk = operation.position, operation.chunk
         now = self._store.now()
@@ -141,7 +143,7 @@ class Steps:
                 position, chunk = position + len(letters), chunk + 1
         if chunk == operation.chunk:
             return await self.end(operation, OperationState.FAILED, _gone(operation))
-        return Step(
+        return OperationStep(
             await self._change(
                 operation,
                 position=position,
@@ -151,7 +153,7 @@ class Steps:
             )
         )
 
-    async def _slice(self, operation: Operation, ruling: Go) -> Step:
+    async def _slice(self, operation: Operation, ruling: Go) -> OperationStep:
         now = self._store.now()
         letters = await self._letters(operation.id, operation.chunk)
         rest = letters[operation.offset :]
@@ -160,7 +162,7 @@ class Steps:
         wanted = len(rest) if ruling.room is None else min(len(rest), ruling.room)
         grant = pace(operation.order.pace, operation.next_at, now, wanted)
         if grant.count == 0:
-            return Step(operation, max(0.001, (grant.next_at - now) / 1000))
+            return OperationStep(operation, max(0.001, (grant.next_at - now) / 1000))
         changes = await self._act(operation, rest[: grant.count])
         ends_chunk = grant.count == len(rest)
         moved = await self._change(
@@ -176,17 +178,17 @@ class Steps:
             moving_at=operation.moving_at or now,
         )
         if grant.next_at <= now or moved.left == 0:
-            return Step(moved)
-        return Step(moved, (grant.next_at - now) / 1000)
+            return OperationStep(moved)
+        return OperationStep(moved, (grant.next_at - now) / 1000)
 
-    async def _frozen(self, operation: Operation, frozen: Frozen) -> Step:
+    async def _frozen(self, operation: Operation, frozen: Frozen) -> OperationStep:
         content = {"row": "frozen", "result": {"letters": frozen.total, "hash": frozen.hash}}
         row = await self._write(operation, content)
         order = operation.order
         gated = order.canary > 0 or order.ramp
         state = OperationState.CANARY if gated else OperationState.MOVING
         gate = max(1, order.canary) if gated else None
-        return Step(
+        return OperationStep(
             await self._change(
                 operation, frozen=frozen, state=state, gate=gate, row=row, order=order.without_ids()
             )
@@ -210,19 +212,19 @@ class Steps:
             resumes = current.was is before.state and further.runs
             return replace(current, **kept, was=further if resumes else current.was)
 
-        return await ledger.change(self._store, before.id, make)
+        return await records.change(self._store, before.id, make)
 
     async def _letters(self, operation_id: str, number: int) -> Sequence[Letter]:
         if self._chunk[:2] != (operation_id, number):
-            self._chunk = (operation_id, number, await ledger.read_chunk(self._store, operation_id, number))
+            self._chunk = (operation_id, number, await records.read_chunk(self._store, operation_id, number))
         return self._chunk[2]
 
     async def _act(self, operation: Operation, letters: Sequence[Letter]) -> dict[str, Any]:
         """Do with letters what was asked for; what that changes in the operation besides its position."""
-        if operation.order.kind is Kind.EXPORT:
+        if operation.order.kind is OperationKind.EXPORT:
             return await self._filing.export(operation, letters)
         edited = operation.order.edited
-        body = await ledger.read_body(self._store, operation.id) if edited else None
+        body = await records.read_body(self._store, operation.id) if edited else None
         await move(self._store, operation, letters, body)
         return {}
 
@@ -239,7 +241,7 @@ def _grow(frozen: Frozen, chunk: Chunk) -> Frozen:
     return Frozen(
         total=frozen.total + len(letters),
         chunks=frozen.chunks + bool(letters),
-        hash=ledger.chained_hash(frozen.hash, letters) if letters else frozen.hash,
+        hash=records.chained_hash(frozen.hash, letters) if letters else frozen.hash,
         cursor=chunk.cursor,
         expired=frozen.expired + chunk.expired,
         gone=frozen.gone + chunk.gone,
@@ -253,4 +255,4 @@ def go_on(operation: Operation, tally: OperationTally) -> Operation:
         return replace(operation, state=operation.was or OperationState.MOVING, was=None, why="", next_at=0)
     gate = operation.order.canary or None
     state = OperationState.MOVING if gate is None else OperationState.CANARY
-    return replace(operation, state=state, gate=gate, since=Counted.of(tally), was=None, why="", next_at=0)
+    return replace(operation, state=state, gate=gate, since=Baseline.of(tally), was=None, why="", next_at=0)

@@ -16,8 +16,8 @@ from redrive.core.lifecycle import Move
 from redrive.core.ports import PAGE, Store
 from redrive.office.archive.files import folder_problem
 from redrive.office.archive.lines import ArchiveError
-from redrive.office.archive.reading import Archive
-from redrive.office.archive.writing import ArchiveWriter
+from redrive.office.archive.reader import Archive
+from redrive.office.archive.writer import ArchiveWriter
 from redrive.office.audit import Actor, action
 from redrive.office.retention.leaving import is_whole
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from redrive.core.failure import clip
 from redrive.office.audit import Actor, action
-from redrive.office.sql.asking import Question, SqlAnswer, SqlLimits, Value
-from redrive.office.sql.copying import Copied
-from redrive.office.sql.guarding import SqlError
+from redrive.office.sql.copy import Copied
+from redrive.office.sql.guard import SqlError
+from redrive.office.sql.question import Question, SqlAnswer, SqlLimits, Value
 from redrive.office.sql.saved import SAVED
 from redrive.office.view import View
 

@@ -13,7 +13,7 @@ from redrive.office.chain import Head
 from redrive.office.documents.control import AuditPage, row_document, verification_document
 from redrive.web.access import Call, Route
 from redrive.web.admin.query import Limit, Parameters, asked
-from redrive.web.admin.room import Room
+from redrive.web.admin.room import AdminRoom
 from redrive.web.admin.route import ADMINISTER, AdminRoute
 from redrive.web.answers import respond
 from redrive.web.problem_types import INVALID
@@ -69,7 +69,7 @@ _VERIFY = AdminRoute(
 )
 
 
-class AuditRoom(Room):
+class AuditRoom(AdminRoom):
     """The routes."""
 
     def routes(self) -> list[Route]:

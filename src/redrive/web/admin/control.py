@@ -24,7 +24,7 @@ from redrive.office.documents.control import (
 from redrive.office.tenants import MOST_WEIGHT
 from redrive.web.access import Call, Route
 from redrive.web.admin.query import Cursor, Limit, NoParameters, Parameters, asked
-from redrive.web.admin.room import Room
+from redrive.web.admin.room import AdminRoom
 from redrive.web.admin.route import OPERATE, READ, AdminRoute
 from redrive.web.answers import respond
 from redrive.web.documents import decode
@@ -125,7 +125,7 @@ _RESUME_TENANT = _tenant("resume", "Hand out a tenant's messages again, paused o
 _BODY = msgspec.json.Decoder(TenantChange)
 
 
-class ControlRoom(Room):
+class ControlRoom(AdminRoom):
     """The routes."""
 
     def routes(self) -> list[Route]:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from redrive.core.lifecycle import State
 from redrive.office.messages import NotDead
-from redrive.office.operations import Kind, Order, Selection
+from redrive.office.operations import OperationKind, Order, Selection
 from redrive.web.access import Call, Route
 from redrive.web.admin.operations import target
 from redrive.web.admin.query import NoParameters, asked
@@ -73,7 +73,7 @@ class EditRoom(StartingRoom):
         body = decode(_BODY, raw)
         payload = self._checked(bytes(body.payload))
         order = Order(
-            Kind.REDRIVE,
+            OperationKind.REDRIVE,
             Selection(ids=(account.message.id,), generation=generation),
             expired=True,
             edited=True,

@@ -20,7 +20,7 @@ from redrive.office.letters import Exported
 from redrive.office.operations import Selection
 from redrive.web.access import Call, Route
 from redrive.web.admin.query import FilterText, Parameters, Reveal, asked
-from redrive.web.admin.room import Room
+from redrive.web.admin.room import AdminRoom
 from redrive.web.admin.route import READ, AdminRoute
 from redrive.web.problem_types import BAD_QUERY
 
@@ -87,7 +87,7 @@ class Download(Response):
             await self._rest.athrow(BrokenOff())
 
 
-class ExportRoom(Room):
+class ExportRoom(AdminRoom):
     """The route."""
 
     def routes(self) -> list[Route]:

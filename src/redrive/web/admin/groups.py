@@ -18,7 +18,7 @@ from redrive.office.groups import GroupBy, Said
 from redrive.office.groups.standing import NOTE_LENGTH
 from redrive.web.access import Call, Route
 from redrive.web.admin.query import FilterText, Limit, Parameters, asked
-from redrive.web.admin.room import Room
+from redrive.web.admin.room import AdminRoom
 from redrive.web.admin.route import OPERATE, READ, AdminRoute, if_match
 from redrive.web.admin.tags import demand, tag
 from redrive.web.answers import respond
@@ -112,7 +112,7 @@ _CHANGE_BODY = msgspec.json.Decoder(GroupChange)
 _NOTE_BODY = msgspec.json.Decoder(GroupNote)
 
 
-class GroupRoom(Room):
+class GroupRoom(AdminRoom):
     """The routes."""
 
     def routes(self) -> list[Route]:

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 import msgspec
 from starlette.responses import Response
 
-from redrive.office.index import Order
+from redrive.office.index import LetterOrder
 from redrive.web.access import Call, Route
 from redrive.web.admin.query import Cursor, FilterText, Limit, Parameters, Reveal, asked
-from redrive.web.admin.room import Room
+from redrive.web.admin.room import AdminRoom
 from redrive.web.admin.route import READ, AdminRoute
 from redrive.web.admin.tags import tag
 from redrive.web.answers import respond
@@ -82,7 +82,7 @@ _SHAPE = AdminRoute(
 )
 
 
-class LetterRoom(Room):
+class LetterRoom(AdminRoom):
     """The routes."""
 
     def routes(self) -> list[Route]:
@@ -97,7 +97,7 @@ class LetterRoom(Room):
         query = asked(call, FindLetters)
         found = await self.acting(call).letters.find(
             query.filter,
-            order=Order(query.order),
+            order=LetterOrder(query.order),
             after=query.cursor,
             limit=query.limit,
             reveal=query.reveal == "true",

@@ -14,10 +14,10 @@ from starlette.responses import Response
 
 from redrive.mail.gateway import QUEUE as MAIL_QUEUE
 from redrive.office.operations import (
-    Kind,
     NoOperation,
     Operation,
     OperationError,
+    OperationKind,
     Operations,
     Order,
     Selection,
@@ -174,7 +174,7 @@ class OperationRoom(StartingRoom):
         acting = self.acting(call)
         acting.view.filter(body.filter or "")
         return Order(
-            Kind(body.kind),
+            OperationKind(body.kind),
             Selection(ids=tuple(body.ids or ()), filter=body.filter or "", limit=body.limit),
             rate=body.rate,
             canary=body.canary,

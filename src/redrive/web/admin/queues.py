@@ -14,7 +14,7 @@ from starlette.responses import Response
 from redrive.core.ports import PAGE
 from redrive.office.documents.control import queue_list
 from redrive.office.documents.letters import QueueMessages
-from redrive.office.operations import Kind, Order, Selection
+from redrive.office.operations import OperationKind, Order, Selection
 from redrive.office.queues import queue_term
 from redrive.web.access import Call, Route
 from redrive.web.admin.query import Cursor, Limit, NoParameters, Parameters, Reveal, asked
@@ -103,5 +103,5 @@ class QueueRoom(StartingRoom):
         raw = await read_json(call.request, BODY_BYTES)
         body = decode(_BODY, raw)
         selection = Selection(filter=str(queue_term(queue)), limit=body.limit)
-        order = Order(Kind.REDRIVE, selection, rate=body.rate, canary=body.canary)
+        order = Order(OperationKind.REDRIVE, selection, rate=body.rate, canary=body.canary)
         return await self.start(call, order, raw, dry_run=query.dry_run == "true")

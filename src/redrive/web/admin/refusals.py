@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from redrive.core.errors import ConfigurationError
 from redrive.office.filters import FilterError
-from redrive.office.filters.guessing import MaskedValue
+from redrive.office.filters.masked import MaskedValue
 from redrive.office.groups import GroupChanged, GroupError
 from redrive.office.index import CursorError, TimeLimit
 from redrive.office.messages import NotDead

@@ -14,7 +14,7 @@ from redrive.web.access import Call, Route
 from redrive.web.limits import client_name
 
 
-class Room(ABC):
+class AdminRoom(ABC):
     """Some routes on the office of one open store; `body_bytes`: how large a new payload may be."""
 
     def __init__(self, office: Office, body_bytes: int) -> None:

@@ -16,11 +16,11 @@ from redrive.web.admin.letters import LetterRoom
 from redrive.web.admin.operations import OperationRoom, OrderBody
 from redrive.web.admin.queues import QueueRedrive, QueueRoom
 from redrive.web.admin.refusals import refusing
-from redrive.web.admin.room import Room
+from redrive.web.admin.room import AdminRoom
 from redrive.web.admin.sql import SqlBody, SqlRoom
 from redrive.web.admin.turns import Turns
 
-_ROOMS: tuple[type[Room], ...] = (
+_ROOMS: tuple[type[AdminRoom], ...] = (
     QueueRoom,
     LetterRoom,
     EditRoom,

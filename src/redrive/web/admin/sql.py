@@ -11,7 +11,7 @@ from redrive.office.documents.control import sql_document
 from redrive.office.sql import SAVED
 from redrive.web.access import Call, Route
 from redrive.web.admin.query import Parameters, Reveal, asked
-from redrive.web.admin.room import Room
+from redrive.web.admin.room import AdminRoom
 from redrive.web.admin.route import ADMINISTER, AdminRoute
 from redrive.web.answers import respond
 from redrive.web.documents import decode
@@ -50,7 +50,7 @@ _ASK = AdminRoute(
 _BODY = msgspec.json.Decoder(SqlBody)
 
 
-class SqlRoom(Room):
+class SqlRoom(AdminRoom):
     """The routes."""
 
     def routes(self) -> list[Route]:

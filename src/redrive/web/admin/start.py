@@ -21,7 +21,7 @@ from redrive.office.operations import NoOperation, Order
 from redrive.office.operations.listing import new_id
 from redrive.web.access import Call
 from redrive.web.admin.query import DryRun, Parameters
-from redrive.web.admin.room import Room
+from redrive.web.admin.room import AdminRoom
 from redrive.web.answers import respond
 from redrive.web.idempotency import REPLAYED, IdempotencyKey, idempotency_key
 
@@ -36,7 +36,7 @@ class StartParameters(Parameters, frozen=True):
     dry_run: DryRun = "false"
 
 
-class StartingRoom(Room):
+class StartingRoom(AdminRoom):
     """A room whose routes start operations."""
 
     async def start(

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import apsw
 
-from redrive.office.index.reading import translate
-from redrive.office.sql.copying import Copied, Mask, fill_table, make_table
-from redrive.office.sql.guarding import Bounds, Guard, SqlError, restrict, watch
+from redrive.office.index.read import translate
+from redrive.office.sql.copy import Copied, Mask, fill_table, make_table
+from redrive.office.sql.guard import Bounds, Guard, SqlError, restrict, watch
 
 Value = str | int | float | None
 LENGTH = 20_000

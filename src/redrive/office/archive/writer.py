@@ -37,7 +37,7 @@ from redrive.office.archive.lines import (
     from_letter,
     from_shared,
 )
-from redrive.office.archive.reading import Archive, check_archive
+from redrive.office.archive.reader import Archive, check_archive
 
 ENDING = ".jsonl.gz"
 _LEVEL = 6

@@ -13,14 +13,17 @@ from dataclasses import dataclass, replace
 import apsw
 
 from redrive.office.filters import Condition
-from redrive.office.index.cursors import Cursor, Order
+from redrive.office.index.cursors import Cursor, LetterOrder
 from redrive.office.statements import load_sql
 
 SLICE = 100
 _SLICES = (10, 2_000)
 _SLICE_S = 0.02
 _SQL = load_sql("find")
-_DIRECTIONS = {Order.OLDEST: {"beyond": ">", "order": "asc"}, Order.NEWEST: {"beyond": "<", "order": "desc"}}
+_DIRECTIONS = {
+    LetterOrder.OLDEST: {"beyond": ">", "order": "asc"},
+    LetterOrder.NEWEST: {"beyond": "<", "order": "desc"},
+}
 _Row = tuple[str, str, int, str, str, int, int, float, int | None]
 
 
@@ -59,7 +62,7 @@ class FoundPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TenantPart:
     """So many letters of a tenant have this reason."""
 
     tenant: str
@@ -89,10 +92,12 @@ def count(db: apsw.Connection, condition: Condition) -> int:
     return int(db.execute(_SQL["count"].format(**pieces(condition)), condition.bindings).get)
 
 
-def split(db: apsw.Connection, condition: Condition) -> list[Part]:
+def split(db: apsw.Connection, condition: Condition) -> list[TenantPart]:
     """The letters meant, by tenant and reason, the most first."""
     rows = db.execute(_SQL["split"].format(**pieces(condition)), condition.bindings)
-    return sorted((Part(*row) for row in rows), key=lambda part: (-part.count, part.tenant, part.reason))
+    return sorted(
+        (TenantPart(*row) for row in rows), key=lambda part: (-part.count, part.tenant, part.reason)
+    )
 
 
 def pieces(condition: Condition) -> dict[str, str]:
@@ -120,7 +125,7 @@ def _take(rows: list[_Row], letters: list[Found], limit: int) -> int:
     return len(rows)
 
 
-def _after(row: _Row, order: Order, looked: int = 0) -> Cursor:
+def _after(row: _Row, order: LetterOrder, looked: int = 0) -> Cursor:
     return Cursor(order, row[5], row[1], looked)
 
 

@@ -17,8 +17,8 @@ from redrive.core.letters import Account, LetterKey, OperationTally
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Entry, Message, Track, expiry
 from redrive.core.ports import APPEND_BYTES, Store
-from redrive.office.operations.ledger import Letter, by_queue
-from redrive.office.operations.operation import Kind, Operation
+from redrive.office.operations.operation import Operation, OperationKind
+from redrive.office.operations.records import Letter, by_queue
 
 _NAMESPACE = UUID("6c1f0b52-7d0e-5c43-9f0a-3f3d5f1f7b21")
 _HOLD_BACK_MS = 5_000
@@ -29,7 +29,7 @@ async def move(store: Store, operation: Operation, letters: Sequence[Letter], bo
     for queue, keys in by_queue(letters).items():
         if operation.order.replaces:
             await _replace(store, operation, queue, keys, body)
-        elif operation.order.kind is Kind.REDRIVE:
+        elif operation.order.kind is OperationKind.REDRIVE:
             await store.redrive(queue, keys, actor=operation.actor, operation=operation.id)
         else:
             await store.remove(queue, keys, Move.DISCARD, actor=operation.actor, operation=operation.id)

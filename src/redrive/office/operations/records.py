@@ -43,7 +43,7 @@ class Chunk:
     missing: int = 0
 
 
-class Unreadable(OperationError):
+class UnreadableOperation(OperationError):
     """A record that is no operation: of a newer version, or damaged."""
 
 
@@ -57,7 +57,7 @@ async def create(store: Store, operation: Operation) -> None:
 
 
 async def load(store: Store, operation_id: str) -> Operation:
-    """The operation, or NoOperation; Unreadable when its record is not one."""
+    """The operation, or NoOperation; UnreadableOperation when its record is not one."""
     return (await _load(store, operation_id))[0]
 
 
@@ -86,7 +86,7 @@ def _read(record: Record) -> Operation:
     try:
         return read_operation(record.document)
     except (msgspec.ValidationError, RedriveError) as error:
-        raise Unreadable(f"the record of operation {record.id} cannot be read: {error}") from error
+        raise UnreadableOperation(f"the record of operation {record.id} cannot be read: {error}") from error
 
 
 async def every(store: Store) -> AsyncIterator[Operation]:
@@ -101,7 +101,7 @@ def readable(record: Record) -> Operation | None:
     """The operation of a record; None of one that cannot be read: conducting it tells so."""
     try:
         return _read(record)
-    except Unreadable:
+    except UnreadableOperation:
         return None
 
 

@@ -19,7 +19,7 @@ import apsw
 from redrive.core.errors import StoreUnavailable
 from redrive.core.ports import Feed, Store
 from redrive.office.index.disposable import Disposable, Filling, is_damage
-from redrive.office.index.reading import translate
+from redrive.office.index.read import translate
 from redrive.office.index.sources import Freshness
 
 PAGE = 1_000

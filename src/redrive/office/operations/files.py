@@ -23,12 +23,12 @@ from redrive.core.letters import DeadLetter, as_letter
 from redrive.core.lifecycle import State
 from redrive.core.ports import Store
 from redrive.office.archive.files import create_private, folder_problem, partial_of, saying, sync_folder
-from redrive.office.archive.reading import check_archive
-from redrive.office.archive.restoring import Restored, restore
+from redrive.office.archive.reader import check_archive
+from redrive.office.archive.restore import Restored, restore
 from redrive.office.export import Export, Format
 from redrive.office.masking import UNMASKED
-from redrive.office.operations.ledger import Letter, by_queue
-from redrive.office.operations.operation import CHUNK, Frozen, Kind, Operation, OperationError, Order
+from redrive.office.operations.operation import CHUNK, Frozen, Operation, OperationError, OperationKind, Order
+from redrive.office.operations.records import Letter, by_queue
 from redrive.office.retention.departure import FILE_LETTERS, Departure
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def check_file(order: Order) -> None:
     path = Path(order.file)
     if not path.is_absolute():
         raise OperationError(f"{path} is not absolute: another process may carry the operation on")
-    if order.kind is Kind.ARCHIVE and (problem := folder_problem(path)):
+    if order.kind is OperationKind.ARCHIVE and (problem := folder_problem(path)):
         raise OperationError(problem)
     if order.writes:
         _check_free(path)

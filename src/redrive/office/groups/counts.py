@@ -13,7 +13,7 @@ import apsw
 
 from redrive.office.ages import LABELS, edges
 from redrive.office.filters import Condition
-from redrive.office.index.finding import pieces
+from redrive.office.index.find import pieces
 from redrive.office.statements import load_sql
 
 BUCKETS = 24
@@ -62,7 +62,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TrendWindow:
     """The time that a trend shows, up to `now`."""
 
     now: int
@@ -76,7 +76,7 @@ class Window:
 
 
 def count_groups(
-    db: apsw.Connection, by: GroupBy, condition: Condition, window: Window, limit: int
+    db: apsw.Connection, by: GroupBy, condition: Condition, window: TrendWindow, limit: int
 ) -> list[Counts]:
     """The largest groups of the letters meant, all seen at one instant."""
     key = _SQL["age"] if by is GroupBy.AGE else f"coalesce({by.value}, '')"

@@ -22,12 +22,12 @@ from redrive.office.audit import Actor, action, add_intent
 from redrive.office.documents.operations import OperationDocument, OperationPage, operation_document
 from redrive.office.emptiness import Emptiness, explain_empty
 from redrive.office.filters import FilterError, parse
-from redrive.office.filters.guessing import MaskedValue
-from redrive.office.operations import ledger
+from redrive.office.filters.masked import MaskedValue
+from redrive.office.operations import records
+from redrive.office.operations.choice import Chooser
 from redrive.office.operations.conductor import Conductor
-from redrive.office.operations.editing import difference
-from redrive.office.operations.filing import check_file
-from redrive.office.operations.finding import Chooser
+from redrive.office.operations.difference import difference
+from redrive.office.operations.files import check_file
 from redrive.office.operations.listing import latest, new_id
 from redrive.office.operations.operation import (
     MaskedBody,
@@ -39,7 +39,7 @@ from redrive.office.operations.operation import (
 )
 from redrive.office.operations.progress import Snapshot, snapshot
 from redrive.office.operations.steps import go_on
-from redrive.office.view import Answer, View
+from redrive.office.view import OfficeAnswer, View
 
 if TYPE_CHECKING:
     from redrive.office.office import Office
@@ -129,13 +129,13 @@ class Operations:
             host=gethostname() if order.uses_file else "",
         )
         if body is not None:
-            await ledger.write_body(self._store, operation_id, body)
-        await ledger.create(self._store, operation)
+            await records.write_body(self._store, operation_id, body)
+        await records.create(self._store, operation)
         return operation
 
     async def list(
         self, *, limit: int = 100, before: str | None = None, running: bool = False
-    ) -> Answer[builtins.list[Snapshot], OperationPage]:
+    ) -> OfficeAnswer[builtins.list[Snapshot], OperationPage]:
         """Operations, the newest first, or of those the ones that have not ended; `before` goes on from one.
 
         A page may be short and not the last: it looks at so many that are not wanted, and no more.
@@ -149,7 +149,9 @@ class Operations:
             looked, before = looked + 1, one.id
             found += [one] if self._sees(one) and not (running and one.state.ended) else []
         seen = [await self.show(one.id) for one in found]
-        return Answer(seen, OperationPage(operations=[self.document(one) for one in seen], cursor=cursor))
+        return OfficeAnswer(
+            seen, OperationPage(operations=[self.document(one) for one in seen], cursor=cursor)
+        )
 
     async def show(self, operation_id: str) -> Snapshot:
         """An operation with its numbers; NoOperation when there is none."""
@@ -234,13 +236,13 @@ class Operations:
     async def _set(self, operation_id: str, verb: str, make: Callable[[Operation], Operation]) -> Operation:
         await self._load(operation_id)
         async with action(self._store, self._actor, verb, {"operation": operation_id}) as current:
-            operation = await ledger.change(self._store, operation_id, make)
+            operation = await records.change(self._store, operation_id, make)
             current.result["state"] = operation.state.value
             current.result["handled"] = operation.position
         return operation
 
     async def _load(self, operation_id: str) -> Operation:
-        operation = await ledger.load(self._store, operation_id)
+        operation = await records.load(self._store, operation_id)
         if not self._sees(operation):
             raise NoOperation(operation_id)
         return operation

@@ -16,8 +16,8 @@ from redrive.core.lifecycle import State
 from redrive.core.retry import RetryPolicy
 from redrive.office.filters import parse
 from redrive.office.index import Found
-from redrive.office.operations.ledger import Chunk
 from redrive.office.operations.operation import CHUNK, Selection
+from redrive.office.operations.records import Chunk
 
 if TYPE_CHECKING:
     from redrive.office.office import Office
