@@ -150,7 +150,8 @@ class Redrive:
         from redrive.mail.desk import Desk, Post
         from redrive.mail.gateway import QUEUE
 
-        return Desk(Post(self.append, self._ledger, self._now, new_id, lambda: self.policy(QUEUE).ttl_s))
+        ttl_s, senders = lambda: self.policy(QUEUE).ttl_s, self.settings.sender_domains
+        return Desk(Post(self.append, self._ledger, self._now, new_id, ttl_s, senders))
 
     def serve_mail(self, *, concurrency: int = 50) -> None:
         """Serve `email:send`: this app is a mail gateway to the relay that the settings name."""

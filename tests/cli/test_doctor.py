@@ -67,6 +67,23 @@ def test_folders_and_files_that_other_users_may_look_into_are_named(shop: Shop) 
     assert "chmod -R go=" in found["mailbox"]["mend"]
 
 
+def _senders(shop: Shop) -> dict[str, str]:
+    found = [one for one in shop.ok("doctor")["findings"] if one["subject"] == "sender domains"]
+    return found[0] if found else {}
+
+
+def test_tenants_that_may_send_as_one_another_are_named(shop: Shop) -> None:
+    shop.ok("keys", "create", "--role", "submit", "--tenant", "acme")
+    assert _senders(shop) == {}
+    shop.ok("keys", "create", "--role", "submit", "--tenant", "globex", "--from-domain", "globex.example")
+    found = _senders(shop)
+    assert found["grade"] == "warning"
+    assert found["found"].startswith("acme may send as any domain")
+    assert "[tenants.acme] from" in found["mend"]
+    (shop.folder / "redrive.toml").write_text('[tenants.acme]\nfrom = ["acme.example"]\n')
+    assert _senders(shop)["grade"] == "right"
+
+
 def test_an_unsafe_server_takes_no_message_until_that_is_allowed(
     shop: Shop, server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

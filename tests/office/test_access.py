@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from redrive.core.errors import ConfigurationError, InvalidMessage
-from redrive.office.access import KEY_RECORDS, Access, Permission, Role, verify
+from redrive.core.grants import QueuePatterns, SenderDomains
+from redrive.office.access import KEY_RECORDS, Access, Limits, Permission, Role, verify
 from redrive.office.audit import AUDIT, Actor
 from redrive.stores.sqlite import SqliteStore
 
@@ -82,3 +84,112 @@ async def test_a_role_has_exactly_its_permissions(
     assert {permission for permission in Permission if credential.may(permission)} == granted
     assert credential.sees("acme")
     assert not credential.sees("globex")
+
+
+@pytest.mark.parametrize(
+    ("role", "reveal"), [(Role.VIEWER, True), (Role.OPERATOR, False), (Role.ADMIN, False)]
+)
+async def test_revealing_is_a_right_of_its_own(
+    store: SqliteStore, access: Access, role: Role, reveal: bool
+) -> None:
+    _, text = await access.create(role, None, limits=Limits(reveal=reveal))
+    known = await verify(store, text)
+    assert known is not None
+    assert known.may(Permission.REVEAL) is reveal
+    assert known.may(Permission.READ)
+
+
+async def test_a_key_from_before_these_rights_has_what_its_role_had(store: SqliteStore) -> None:
+    old = {"role": "operator", "tenant": None, "name": "", "hash": "", "createdAt": 0, "revokedAt": None}
+    await store.put_record(KEY_RECORDS, "0" * 12, old, expected=0)
+    (known,) = await Access(store, Actor("ana", "test")).list()
+    assert known.may(Permission.REVEAL)
+    assert known.expires_at is known.used_at is None
+
+
+async def test_a_key_ends_when_its_time_does(store: SqliteStore, access: Access) -> None:
+    credential, text = await access.create(Role.VIEWER, None, limits=Limits(lifetime=timedelta(hours=1)))
+    assert credential.expires_at == credential.created_at + 3_600_000
+    assert await verify(store, text) is not None
+    store.skew_ms += 3_600_000
+    assert await verify(store, text) is None
+
+
+async def test_the_last_use_is_kept_and_written_at_most_once_a_minute(
+    store: SqliteStore, access: Access
+) -> None:
+    credential, text = await access.create(Role.VIEWER, None)
+    versions = set()
+    for _ in range(20):
+        await verify(store, text)
+        record = await store.get_record(KEY_RECORDS, credential.id)
+        assert record is not None
+        versions.add(record.version)
+    first = (await access.list())[0].used_at
+    assert first is not None
+    assert len(versions) == 1
+    store.skew_ms += 60_000
+    await verify(store, text)
+    second = (await access.list())[0].used_at
+    assert second is not None
+    assert second >= first + 60_000
+    await verify(store, text[:-1] + ("A" if text[-1] != "A" else "B"))
+    assert (await access.list())[0].used_at == second
+
+
+async def test_a_rotated_key_and_its_successor_overlap(store: SqliteStore, access: Access) -> None:
+    limits = Limits(
+        senders=SenderDomains.parse(["acme.example"]),
+        queues=QueuePatterns.parse(["orders*"]),
+        lifetime=timedelta(days=30),
+    )
+    old, text = await access.create(Role.SUBMIT, "acme", "shop", limits)
+    store.skew_ms += 86_400_000
+    made = await access.rotate(old.id, timedelta(hours=2))
+    assert made is not None
+    new, fresh = made
+    assert (new.role, new.tenant, new.name, new.senders, new.queues) == (
+        Role.SUBMIT,
+        "acme",
+        "shop",
+        limits.senders,
+        limits.queues,
+    )
+    assert new.expires_at == new.created_at + 30 * 86_400_000
+    assert await verify(store, text) is not None
+    assert await verify(store, fresh) is not None
+    store.skew_ms += 7_200_000
+    assert await verify(store, text) is None
+    assert await verify(store, fresh) is not None
+    journal = str(await store.read_journal(AUDIT))
+    assert "rotate key" in journal
+    assert fresh not in journal
+
+
+async def test_rotating_never_lengthens_a_key_and_never_revives_one(
+    store: SqliteStore, access: Access
+) -> None:
+    short, _ = await access.create(Role.VIEWER, None, limits=Limits(lifetime=timedelta(minutes=5)))
+    assert await access.rotate(short.id, timedelta(days=1)) is not None
+    assert (await access.find(short.id)) == short
+    assert await access.revoke(short.id)
+    assert await access.rotate(short.id) is None
+    assert await access.rotate("0" * 12) is None
+
+
+@pytest.mark.parametrize(
+    ("role", "limits"),
+    [
+        (Role.SUBMIT, Limits(reveal=True)),
+        (Role.VIEWER, Limits(senders=SenderDomains(("acme.example",)))),
+        (Role.ADMIN, Limits(queues=QueuePatterns(("orders",)))),
+        (Role.VIEWER, Limits(lifetime=timedelta())),
+        (Role.VIEWER, Limits(lifetime=timedelta(days=4000))),
+    ],
+)
+async def test_limits_that_mean_nothing_for_a_role_are_refused(
+    access: Access, role: Role, limits: Limits
+) -> None:
+    with pytest.raises(ConfigurationError):
+        await access.create(role, "acme", limits=limits)
+    assert await access.list() == []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
@@ -18,7 +18,8 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from redrive.core.errors import ConfigurationError, InvalidMessage
-from redrive.core.message import check_queue
+from redrive.core.grants import SenderDomains
+from redrive.core.message import check_queue, check_tenant
 from redrive.core.retry import PROFILES, RetryPolicy
 from redrive.core.settings import (
     FinishedSettings,
@@ -71,7 +72,7 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One value that somebody set. `section` is empty at the top, `queues.NAME` for a queue.
+    """One value that somebody set. `section` is empty at the top, `queues.NAME` for a queue, and so on.
 
     `text` says that the source has no types of its own, so that "10" may be a number.
     """
@@ -108,6 +109,13 @@ QUEUE_NAMES: Mapping[str, Any] = {
     **get_type_hints(RetryPolicy),
     "automatic_s": NAMES["office"]["automatic_s"],
 }
+TENANT_NAMES: Mapping[str, Any] = {"from": SenderDomains}
+NAMED: Mapping[str, tuple[Callable[[str], str], Mapping[str, Any]]] = {
+    "queues": (check_queue, QUEUE_NAMES),
+    "tenants": (check_tenant, TENANT_NAMES),
+}
+"""Sections of which there may be many, each with a name of its own."""
+
 VARIABLES: Mapping[str, tuple[str, str]] = {
     "_".join(filter(None, ("REDRIVE", section, name))).upper(): (section, name)
     for section, names in NAMES.items()
@@ -118,6 +126,8 @@ VARIABLES: Mapping[str, tuple[str, str]] = {
 def check(given: Given) -> Given:
     """The same with its value in its own type, or ConfigurationError."""
     hint = _hint(given)
+    if hint is SenderDomains:
+        return replace(given, value=_domains(given))
     choices = get_args(hint) or (hint,)
     try:
         value = msgspec.convert(_plain(given.value, choices), hint, strict=not given.text or str in choices)
@@ -159,24 +169,36 @@ def _hint(given: Given) -> Any:
     if given.name in names:
         return names[given.name]
     if given.section and isinstance(given.value, dict):
-        advice = 'a queue\'s name that has dots is quoted: [queues."a.b"]'
+        head = given.section.partition(".")[0]
+        advice = f'a name that has dots is quoted: [{head if head in NAMED else "queues"}."a.b"]'
     else:
-        advice = nearest(given.name, names if given.section else [*names, *SECTIONS, "queues"])
+        advice = nearest(given.name, names if given.section else [*names, *SECTIONS, *NAMED])
     raise ConfigurationError(f"{given.key} from {given.origin} is not a setting: {advice}")
 
 
 def _names(given: Given) -> Mapping[str, Any]:
-    head, _, queue = given.section.partition(".")
-    if head == "queues":
+    head, _, name = given.section.partition(".")
+    if head in NAMED:
+        check_name, names = NAMED[head]
         try:
-            check_queue(queue)
+            check_name(name)
         except InvalidMessage as error:
             raise ConfigurationError(f"{given.key} from {given.origin}: {error}") from None
-        return QUEUE_NAMES
+        return names
     if given.section not in NAMES:
-        advice = nearest(given.section, [*SECTIONS, "queues"])
+        advice = nearest(given.section, [*SECTIONS, *NAMED])
         raise ConfigurationError(f"{given.key} from {given.origin} is in no known section: {advice}")
     return NAMES[given.section]
+
+
+def _domains(given: Given) -> SenderDomains:
+    value = given.value
+    if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
+        raise wrong(given, 'a list of domains, such as ["acme.example"]')
+    try:
+        return SenderDomains.parse(value)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{given.key} from {given.origin}: {error}") from None
 
 
 def _plain(value: object, choices: tuple[Any, ...]) -> object:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from redrive.config.keys import NAMES, SECTIONS, Given, LogSettings, mask_url
 from redrive.core.errors import ConfigurationError
+from redrive.core.grants import SenderDomains
 from redrive.core.limits import Rate
 from redrive.core.retry import PROFILES, RetryPolicy
 from redrive.core.settings import (
@@ -39,7 +40,8 @@ Part = TypeVar("Part", bound=Any)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All settings. `retry` is the profile with [retry] on top; `queues` holds what its sections set, and
-    `code` what the program itself named, which every other source overrules."""
+    `code` what the program itself named, which every other source overrules. `senders` are the domains that a
+    tenant may send from, where [tenants.NAME] says so."""
 
     store: str = DEFAULT_STORE
     data: Path = Path()
@@ -58,6 +60,7 @@ class Settings:
     logs: LogSettings = field(default_factory=LogSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     queues: Mapping[str, Sequence[Given]] = field(default_factory=dict)
+    senders: Mapping[str, SenderDomains] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
     code: Mapping[str, str] = field(default_factory=dict)
 
@@ -83,6 +86,10 @@ class Settings:
             return self.mail != DEFAULT_MAIL
         return self.origins.get("mail", "default") != "default"
 
+    def sender_domains(self, tenant: str) -> SenderDomains:
+        """The domains that a tenant may send from; none: any."""
+        return self.senders.get(tenant, SenderDomains())
+
     def values(self) -> dict[str, object]:
         """Every value under the keys of `origins`, fit to be shown."""
         top = {
@@ -99,7 +106,8 @@ class Settings:
             for name in NAMES[section]
         }
         queues = {given.key: given.value for section in self.queues.values() for given in section}
-        return {**top, **parts, **queues}
+        senders = {f"tenants.{tenant}.from": list(one.domains) for tenant, one in self.senders.items()}
+        return {**top, **parts, **queues, **senders}
 
 
 def overlay(part: Part, layer: Sequence[Given], below: Mapping[str, str]) -> Part:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from redrive.config.keys import NAMES, SECTIONS, VARIABLES, Given, check, mask_url, nearest
+from redrive.config.keys import NAMED, NAMES, SECTIONS, VARIABLES, Given, check, mask_url, nearest
 from redrive.config.settings import (
     DEFAULT_LISTEN,
     DEFAULT_MAIL,
@@ -28,6 +28,7 @@ from redrive.config.settings import (
     overlay,
 )
 from redrive.core.errors import ConfigurationError
+from redrive.core.grants import SenderDomains
 from redrive.core.retry import PROFILES
 from redrive.core.settings import (
     FINISHED_IN_MEMORY,
@@ -116,9 +117,9 @@ def _read(path: Path, origin: str) -> dict[str, object] | None:
 
 def _from_document(document: Mapping[str, object], origin: str) -> Iterator[Given]:
     for key, value in document.items():
-        if key == "queues":
-            for queue, table in _table(key, value, origin).items():
-                yield from _from_table(f"queues.{queue}", table, origin)
+        if key in NAMED:
+            for name, table in _table(key, value, origin).items():
+                yield from _from_table(f"{key}.{name}", table, origin)
         elif key in SECTIONS:
             yield from _from_table(key, value, origin)
         else:
@@ -178,6 +179,7 @@ def _assemble(given: Mapping[str, Given], folder: Path, caches: Path) -> Setting
         mail_rules=folder / Path(top["mail_rules"]).expanduser() if "mail_rules" in top else None,
         listen=top.get("listen", DEFAULT_LISTEN),
         queues=MappingProxyType(_queues(given)),
+        senders=MappingProxyType(_senders(given)),
         origins=MappingProxyType(origins),
         **_parts(given, store, profile, data, caches),
     )
@@ -221,6 +223,14 @@ def _queues(given: Mapping[str, Given]) -> dict[str, tuple[Given, ...]]:
         if head == "queues":
             queues[name] = (*queues.get(name, ()), one)
     return queues
+
+
+def _senders(given: Mapping[str, Given]) -> dict[str, SenderDomains]:
+    return {
+        one.section.partition(".")[2]: one.value
+        for one in given.values()
+        if isinstance(one.value, SenderDomains)
+    }
 
 
 def _finished(store: str) -> FinishedSettings:

@@ -14,6 +14,7 @@ from enum import StrEnum
 from hashlib import blake2b
 
 from redrive.core.errors import InvalidMessage
+from redrive.core.grants import SenderDomains
 from redrive.core.letters import Account
 from redrive.core.lifecycle import State
 from redrive.core.message import Entry, Message, check_dedupe, check_tenant, check_ttl, expiry
@@ -22,21 +23,27 @@ from redrive.core.verdict import Reason
 from redrive.mail import stored as storing
 from redrive.mail.gateway import QUEUE
 from redrive.mail.stored import Stored
+from redrive.mail.writing.addresses import Address
 from redrive.mail.writing.checking import check
-from redrive.mail.writing.mail import InvalidMail, Mail, encode, make_message_id
+from redrive.mail.writing.mail import InvalidMail, Mail, Problem, encode, make_message_id
 from redrive.mail.writing.parse import from_email_message
 from redrive.mail.writing.render import render
+
+ANY_DOMAIN = SenderDomains()
 
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """What the desk asks of the app: the queue's way in, the ledger, the clock, ids, the time to live."""
+    """What the desk asks of the app: the queue's way in, the ledger, the clock, ids, the time to live,
+    and the domains that a tenant may send from.
+    """
 
     append: Callable[[Sequence[Entry]], Awaitable[list[Receipt]]]
     ledger: Callable[[], Awaitable[Ledger]]
     now: Callable[[], Awaitable[int]]
     new_id: Callable[[], str]
     ttl_s: Callable[[], float]
+    senders: Callable[[str], SenderDomains]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +106,25 @@ class Desk:
         """Accept one mail; returns after the durable write. Raises InvalidMail, Conflict, StoreError."""
         return (await self.submit_many([MailRequest(mail, dedupe, None, ttl)], tenant=tenant))[0]
 
-    async def submit_many(self, requests: Sequence[MailRequest], *, tenant: str) -> list[Receipt]:
-        """Accept mails in one durable write, all or nothing; InvalidMail lists every problem of each."""
+    async def submit_many(
+        self,
+        requests: Sequence[MailRequest],
+        *,
+        tenant: str,
+        senders: SenderDomains = ANY_DOMAIN,
+    ) -> list[Receipt]:
+        """Accept mails in one durable write, all or nothing; InvalidMail lists every problem of each.
+
+        `senders` are the domains that the caller may send from, besides what its tenant may.
+        """
         check_tenant(tenant)
+        allowed = (self._post.senders(tenant), senders)
         now = await self._post.now()
         entries: list[Entry] = []
         refused: list[InvalidMail] = []
         for index, request in enumerate(requests):
             try:
-                entries.append(self._entry(request, tenant, now))
+                entries.append(self._entry(request, tenant, now, allowed))
             except InvalidMail as error:
                 refused.append(InvalidMail(error.problems, index if len(requests) > 1 else None))
         if refused:
@@ -127,9 +144,9 @@ class Desk:
             return MailStatus(account, tuple(map(_recipient, children)))
         return MailStatus(account, _not_fanned_out(account))
 
-    def _entry(self, request: MailRequest, tenant: str, now: int) -> Entry:
+    def _entry(self, request: MailRequest, tenant: str, now: int, allowed: Sequence[SenderDomains]) -> Entry:
         mail_id = self._post.new_id()
-        prepared = _prepare(request.mail, mail_id, now)
+        prepared = _prepare(request.mail, mail_id, now, allowed)
         ttl_s = self._post.ttl_s() if request.ttl is None else check_ttl(request.ttl)
         key = request.idempotency_key
         alone = len(prepared.to) == 1
@@ -155,13 +172,21 @@ class InvalidMails(InvalidMessage):
         super().__init__("; ".join(map(str, refused[:5])) + (" …" if len(refused) > 5 else ""))
 
 
-def _prepare(mail: Mail | EmailMessage, mail_id: str, now: int) -> Stored:
+def _check_senders(authors: Sequence[Address], allowed: Sequence[SenderDomains]) -> None:
+    """InvalidMail when the mail names a sender that its tenant or its key may not send as."""
+    for domains in allowed:
+        if not all(domains.allows(one.domain) for one in authors):
+            raise InvalidMail([Problem("from", f"is not of a domain that you may send from: {domains}")])
+
+
+def _prepare(mail: Mail | EmailMessage, mail_id: str, now: int, allowed: Sequence[SenderDomains]) -> Stored:
     date = datetime.fromtimestamp(now // 1000, UTC)
     if isinstance(mail, EmailMessage):
         rendered = from_email_message(mail, mail_id=mail_id, date=date)
     else:
         checked = check(mail)
         rendered = render(checked, message_id=make_message_id(mail_id, checked.sender.domain), date=date)
+    _check_senders((rendered.sender, *rendered.authors), allowed)
     return Stored(
         from_=rendered.sender.envelope,
         to=[one.envelope for one in rendered.recipients],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from redrive.core.grants import SenderDomains
 from redrive.core.ports import Receipt
 from redrive.mail.desk import MailRequest, MailStatus
 
@@ -12,7 +13,9 @@ from redrive.mail.desk import MailRequest, MailStatus
 class MailDesk(Protocol):
     """Where mails are handed in and asked about."""
 
-    async def submit_many(self, requests: Sequence[MailRequest], *, tenant: str) -> list[Receipt]:
+    async def submit_many(
+        self, requests: Sequence[MailRequest], *, tenant: str, senders: SenderDomains
+    ) -> list[Receipt]:
         """Accept mails in one durable write, all or nothing; raises what `Desk` does."""
         ...
 

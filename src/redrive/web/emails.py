@@ -86,7 +86,7 @@ class Emails:
         body = await read_json(call.request, MAIL_BYTES)
         key = idempotency_key(call.request, body)
         mail = decode(_MAIL, body)
-        receipts = await self._hand_in([mail], key, call.tenant)
+        receipts = await self._hand_in([mail], key, call)
         headers = replayed(key, receipts) | {"Location": f"/v1/emails/{receipts[0].id}"}
         return respond(202, _accepted(mail, receipts[0]), headers)
 
@@ -94,7 +94,7 @@ class Emails:
         body = await read_json(call.request, MAIL_BYTES)
         key = idempotency_key(call.request, body)
         mails = _decode_batch(decode(_BATCH, body).emails)
-        receipts = await self._hand_in(mails, key, call.tenant)
+        receipts = await self._hand_in(mails, key, call)
         accepted = AcceptedMails([_accepted(*pair) for pair in zip(mails, receipts, strict=True)])
         return respond(202, accepted, replayed(key, receipts))
 
@@ -105,11 +105,11 @@ class Emails:
         return respond(200, mail_document(status))
 
     async def _hand_in(
-        self, mails: Sequence[SubmittedMail], key: IdempotencyKey | None, tenant: str
+        self, mails: Sequence[SubmittedMail], key: IdempotencyKey | None, call: Call
     ) -> list[Receipt]:
         requests = [_request(mail, key, index) for index, mail in enumerate(mails)]
         try:
-            return await self._desk.submit_many(requests, tenant=tenant)
+            return await self._desk.submit_many(requests, tenant=call.tenant, senders=call.credential.senders)
         except Conflict as error:
             if key is None:
                 raise

@@ -62,7 +62,6 @@ def demo_mail(number: int) -> tuple[str, dict[str, Any]]:
         "to": [f"{story}+{number}@b.example" for story in stories],
         "subject": f"Your order {number}",
         "text": f"Thank you. Order {number} is on its way.\n",
-        "headers": {"X-Redrive-Tenant": tenant},
     }
     return tenant, mail
 

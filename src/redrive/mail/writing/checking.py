@@ -34,6 +34,8 @@ _TOKEN = "[A-Za-z0-9!#$&^_.+-]{1,127}"  # noqa: S105 - a MIME token, not a secre
 _CONTENT_TYPE = re.compile(rf'{_TOKEN}/{_TOKEN}(?:; ?{_TOKEN}=(?:{_TOKEN}|"[ !#-\[\]-~]*"))*+')
 _CONTENT_ID = re.compile(r"[!-;=?-~]{1,200}")
 _UNSUBSCRIBE = re.compile(r"(?:https?://|mailto:)[!-;=?-~]{1,800}", re.IGNORECASE)
+_OURS = "x-redrive-"
+OURS = "is refused: headers that begin with X-Redrive- are Redrive's own"
 _BROKEN = "has a control character or a line break: remove it"
 
 T = TypeVar("T")
@@ -144,6 +146,11 @@ def check(mail: Mail) -> Checked:
     )
 
 
+def is_ours(name: str) -> bool:
+    """Whether a header is one that only Redrive sets."""
+    return name.lower().startswith(_OURS)
+
+
 def _listed(given: str | Sequence[str]) -> Sequence[str]:
     return [given] if isinstance(given, str) else given
 
@@ -224,6 +231,8 @@ def _check_header(found: _Checking, name: str, value: str) -> str | Address:
         found.add(field, "is made from the mail's own fields: remove it here")
     elif lower in _TRANSPORT_HEADERS or lower.startswith("resent-"):
         found.add(field, "is refused: mail servers set it, and blind copies are given as bcc")
+    elif is_ours(name):
+        found.add(field, OURS)
     elif lower in _ADDRESS_HEADERS:
         return found.address(field, value) or ""
     return found.line(field, value, MAX_HEADERS)

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 from redrive.mail.writing.addresses import Address, InvalidAddress, each_once
 from redrive.mail.writing.addresses import parse as parse_address
-from redrive.mail.writing.checking import HEADER_NAME, MAX_BYTES, MAX_RECIPIENTS
+from redrive.mail.writing.checking import HEADER_NAME, MAX_BYTES, MAX_RECIPIENTS, OURS, is_ours
 from redrive.mail.writing.header_text import CONTROL
 from redrive.mail.writing.mail import InvalidMail, Problem, make_message_id
 from redrive.mail.writing.parts import LONGEST_LINE
@@ -30,6 +30,7 @@ from redrive.mail.writing.render import Rendered
 AnyMessage: TypeAlias = "Message[Any, Any]"
 
 _FOLD = re.compile(r"\r?\n(?=[ \t])")
+_AUTHOR_HEADERS = ("From", "Sender", "Resent-From", "Resent-Sender")
 _RECIPIENT_HEADERS = ("To", "Cc", "Bcc")
 _NAME = re.compile(rb"^([^\s:]+):", re.MULTILINE)
 _STANDARD_ERRORS = (MessageError, ValueError, LookupError, TypeError, AttributeError)
@@ -43,6 +44,7 @@ def from_email_message(message: AnyMessage, *, mail_id: str, date: datetime) -> 
     if not author:
         raise _refused("From", "is missing: say who the mail is from")
     sender = (_addresses(message, "Sender") or author)[0]
+    authors = tuple(one for name in _AUTHOR_HEADERS for one in _addresses(message, name))
     recipients = [one for name in _RECIPIENT_HEADERS for one in _addresses(message, name)]
     if not 1 <= len(recipients) <= MAX_RECIPIENTS:
         raise _refused(
@@ -52,7 +54,7 @@ def from_email_message(message: AnyMessage, *, mail_id: str, date: datetime) -> 
     smtputf8 = _needs_smtputf8(outgoing)
     subject = str(message["Subject"] or "")
     content = _written(outgoing, smtputf8)
-    return Rendered(sender, each_once(recipients), message_id, subject, (), content, smtputf8)
+    return Rendered(sender, authors, each_once(recipients), message_id, subject, (), content, smtputf8)
 
 
 def _refused(field: str, problem: str) -> InvalidMail:
@@ -74,6 +76,8 @@ def _check_part(part: AnyMessage) -> None:
     for place, (name, value) in enumerate(part.raw_items()):
         if not HEADER_NAME.fullmatch(name):
             raise _refused(f"header {place}", "has a name that is not 1-76 of A-Z a-z 0-9 -")
+        if is_ours(name):
+            raise _refused(name, OURS)
         if _is_broken(name, str(value)):
             raise _refused(name, "has a control character or a line break: remove it")
 

@@ -24,9 +24,13 @@ _MESSAGE_ID = re.compile(r"<[^\s<>@\x00-\x20\x7f-\xa0]{1,256}@[^\s<>@\x00-\x20\x
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A mail ready to be stored. `smtputf8` is what the content needs, a recipient may need it too."""
+    """A mail ready to be stored. `authors`: everyone whom a reader may take it to be from.
+
+    `smtputf8` is what the content needs, a recipient may need it too.
+    """
 
     sender: Address
+    authors: tuple[Address, ...]
     recipients: tuple[Address, ...]
     message_id: str
     subject: str
@@ -51,6 +55,7 @@ def render(checked: Checked, *, message_id: str, date: datetime) -> Rendered:
     content = "".join(head).encode() + body.body
     return Rendered(
         checked.sender,
+        _authors(checked),
         checked.recipients,
         message_id,
         checked.subject,
@@ -58,6 +63,11 @@ def render(checked: Checked, *, message_id: str, date: datetime) -> Rendered:
         content,
         checked.smtputf8,
     )
+
+
+def _authors(checked: Checked) -> tuple[Address, ...]:
+    named = [value for name, value in checked.headers if name.lower() == "sender"]
+    return (checked.sender, *(value for value in named if isinstance(value, Address)))
 
 
 def _headers(checked: Checked, message_id: str, date: datetime) -> list[str]:
