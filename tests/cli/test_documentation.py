@@ -31,7 +31,7 @@ COMMANDS = dict(_commands(app, "redrive"))
 
 
 def test_there_are_commands() -> None:
-    assert len(COMMANDS) == 54
+    assert len(COMMANDS) == 55
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -56,3 +56,49 @@ def test_an_unknown_key_is_not_found(shop: Shop) -> None:
     result = shop("keys", "revoke", "rdk_000000000000_secretsecret")
     assert result.code == 4
     assert "secretsecret" not in result.error
+
+
+def test_a_submit_key_is_limited_to_domains_and_queues_and_ends(shop: Shop) -> None:
+    arguments = ("--role", "submit", "--tenant", "acme", "--expires", "30d")
+    limits = ("--from-domain", "acme.example", "--from-domain", "*.acme.example", "--queue", "orders*")
+    document = shop.ok("keys", "create", *arguments, *limits)
+    assert document["fromDomains"] == ["acme.example", "*.acme.example"]
+    assert document["queues"] == ["orders*"]
+    known = _verify(shop, document["key"])
+    assert known is not None
+    assert known.expires_at == known.created_at + 30 * 86_400_000
+    shown = shop("keys", "list").out
+    assert "from acme.example, *.acme.example to orders*" in " ".join(shown.split())
+    assert shop.ok("keys", "list")["keys"][0]["lastUsedAt"] is not None
+
+
+def test_revealing_is_granted_and_withheld(shop: Shop) -> None:
+    granted = shop.ok("keys", "create", "--role", "viewer", "--reveal")
+    withheld = shop.ok("keys", "create", "--role", "admin", "--no-reveal")
+    assert (granted["reveal"], withheld["reveal"]) == (True, False)
+    shown = shop("keys", "list").out
+    assert "may reveal" in shown
+    assert "may not reveal" in shown
+
+
+def test_a_rotated_key_has_a_successor_and_ends_after_the_overlap(shop: Shop) -> None:
+    old = shop.ok("keys", "create", "--role", "submit", "--tenant", "acme", "--queue", "orders")
+    new = shop.ok("keys", "rotate", old["id"], "--overlap", "2h")
+    assert (new["role"], new["companyId"], new["queues"]) == ("submit", "acme", ["orders"])
+    assert _verify(shop, old["key"]) is not None
+    assert _verify(shop, new["key"]) is not None
+    ends = {key["id"]: key["expiresAt"] for key in shop.ok("keys", "list")["keys"]}
+    assert ends[old["id"]] is not None
+    assert ends[new["id"]] is None
+    shop.ok("keys", "rotate", new["key"], "--overlap", "0s")
+    assert _verify(shop, new["key"]) is None
+    assert new["id"] not in [key["id"] for key in shop.ok("keys", "list")["keys"]]
+    assert shop("keys", "rotate", new["id"]).code == 4
+    assert new["id"] in [key["id"] for key in shop.ok("keys", "list", "--revoked")["keys"]]
+
+
+def test_what_cannot_be_meant_is_refused_before_a_key_is_made(shop: Shop) -> None:
+    for wrong in (("--from-domain", "a b"), ("--queue", "a*b"), ("--expires", "soon"), ("--reveal",)):
+        result = shop("keys", "create", "--role", "submit", "--tenant", "acme", *wrong)
+        assert result.code == 2, wrong
+        assert not result.out

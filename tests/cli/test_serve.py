@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -41,18 +43,26 @@ def test_what_is_handed_in_over_http_waits_in_the_store(shop: Shop) -> None:
         )
         process.send_signal(signal.SIGTERM)
         out, error = process.communicate()
-    assert (answer.status_code, process.returncode, out, error) == (202, 0, "", "")
+    assert (answer.status_code, process.returncode, out) == (202, 0, "")
+    assert [json.loads(line)["message"][:19] for line in error.splitlines()] == ["the first admin key"]
     assert document["queues"] == []
     assert shop.ok("mail", "show", answer.json()["id"])["recipients"][0]["status"] == "queued"
 
 
-def test_only_the_first_start_prints_an_admin_key(shop: Shop) -> None:
-    with _serving(shop) as (_, document):
-        headers = {"Authorization": f"Bearer {document['adminKey']}"}
+def test_the_first_start_writes_an_admin_key_into_a_private_file_and_says_where(shop: Shop) -> None:
+    with _serving(shop) as (process, document):
+        file = Path(document["adminKeyFile"])
+        key = file.read_text().strip()
+        assert (file.parent, stat.S_IMODE(file.stat().st_mode)) == (shop.folder, 0o600)
+        headers = {"Authorization": f"Bearer {key}"}
         assert httpx.get(f"{document['url']}/health/outbox", headers=headers).status_code == 200
         assert httpx.get(f"{document['url']}/health/outbox").status_code == 401
+        process.send_signal(signal.SIGTERM)
+        out, error = process.communicate()
+    assert str(file) in error
+    assert key not in json.dumps(document) + out + error
     with _serving(shop) as (_, document):
-        assert document["adminKey"] is None
+        assert document["adminKeyFile"] is None
 
 
 def test_an_app_is_served_with_its_handlers(shop: Shop) -> None:
@@ -80,7 +90,7 @@ def test_in_words_it_says_where_it_listens(shop: Shop) -> None:
         lines = [process.stdout.readline() for _ in range(3)]
     assert lines[0].startswith("listening on http://127.0.0.1:")
     assert "durability A" in lines[1]
-    assert "shown once" in lines[2]
+    assert "admin key  in /" in lines[2]
 
 
 def test_a_port_in_use_is_named_and_no_key_is_lost(shop: Shop) -> None:

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -60,15 +61,28 @@ def test_piped_it_tells_in_plain_lines_what_happens(shop: Shop) -> None:
     assert len(shop.ok("mailbox", "list")["mails"]) == 20
 
 
-def test_only_the_first_start_prints_the_keys(shop: Shop) -> None:
+def test_only_the_first_start_makes_keys_and_a_pipe_gets_the_file_of_the_admins(shop: Shop) -> None:
     first = finish(shop.folder, "up", "--no-demo", "--seconds", "0.5", *ANY_PORT).stdout
-    admin, submit = re.findall(KEY, first)
+    (submit,) = re.findall(KEY, first)
     assert "shown this once" in first
+    file = shop.folder / "redrive-admin-key"
+    assert str(file) in first
+    admin = file.read_text().strip()
     again = finish(shop.folder, "up", "--no-demo", "--seconds", "0.5", *ANY_PORT)
     assert not re.search("rdk_", again.stdout + again.stderr)
     keys = {key["id"]: key for key in shop.ok("keys", "list")["keys"]}
     assert {(key["role"], key["companyId"]) for key in keys.values()} == {("admin", None), ("submit", "acme")}
     assert {admin[4:16], submit[4:16]} == set(keys)
+
+
+def test_on_a_terminal_both_keys_are_shown_and_no_file_is_written(shop: Shop) -> None:
+    arguments = ("up", "--no-demo", "--seconds", "0.5", *ANY_PORT)
+    code, shown = on_terminal(shop.folder, *arguments, until="", answer="")
+    assert code == 0
+    ids = {key["id"] for key in shop.ok("keys", "list")["keys"]}
+    assert len(ids) == 2
+    assert ids <= {found[4:16] for found in re.findall(KEY, shown)}
+    assert not (shop.folder / "redrive-admin-key").exists()
 
 
 def test_the_curl_it_shows_delivers_a_mail_to_the_simulator(shop: Shop) -> None:
@@ -97,7 +111,7 @@ def test_json_is_one_document_with_addresses_keys_and_figures(shop: Shop) -> Non
     result = finish(shop.folder, "up", "--seconds", "3", "--json", *ANY_PORT)
     assert (result.returncode, result.stderr) == (0, "")
     document = json.loads(result.stdout)
-    assert re.fullmatch(KEY, document["adminKey"])
+    assert re.fullmatch(KEY, Path(document["adminKeyFile"]).read_text().strip())
     assert document["url"].startswith("http://127.0.0.1:")
     assert document["delivered"] == sum(one["delivered"] for one in document["byTenant"].values()) > 3
     assert document["reasons"]["bounced"] >= 1
@@ -184,11 +198,10 @@ def test_a_relay_takes_the_simulators_place_and_gets_no_demonstration(
 def test_the_health_of_a_running_gateway(shop: Shop) -> None:
     with started(shop.folder, "up", "--no-demo", *ANY_PORT) as process:
         shown = _until(process, "ok@b.example")
-        url, key = re.search(r"http://\S+", shown), re.search(KEY, shown)
+        url, key = re.search(r"http://\S+", shown), (shop.folder / "redrive-admin-key").read_text().strip()
         assert url
-        assert key
         assert httpx.get(f"{url[0]}/health/ready").status_code == 200
-        outbox = httpx.get(f"{url[0]}/health/outbox", headers={"Authorization": f"Bearer {key[0]}"})
+        outbox = httpx.get(f"{url[0]}/health/outbox", headers={"Authorization": f"Bearer {key}"})
         assert outbox.json()["status"] == "healthy"
 
 

@@ -35,7 +35,7 @@ app = App(
 for place, summary in {
     "up:up": "Run gateway, HTTP API, worker and mailbox simulator, with demo traffic, and watch it live.",
     "demo.demo:demo": "Send mails of three tenants over HTTP into the simulator, and watch each one.",
-    "serve:serve": "Serve the HTTP API until SIGTERM or Ctrl-C; its first start prints an admin key, once.",
+    "serve:serve": "Serve the HTTP API until SIGTERM or Ctrl-C; its first start makes an admin key.",
     "worker:worker": "Run an app's handlers, such as shop:app for `app` in shop.py, or the mail gateway.",
     "mail:mail": "Send mails, see how far they are, and judge replies.",
     "mailbox:mailbox": "The mailbox simulator: run it, and see what it received.",

@@ -103,6 +103,11 @@ class Output:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     @property
+    def is_terminal(self) -> bool:
+        """Whether what is printed is seen by a person and kept by nobody."""
+        return not self.as_json and self.console.is_terminal
+
+    @property
     def roomy(self) -> bool:
         return self.console.width >= _ROOMY
 

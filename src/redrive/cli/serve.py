@@ -1,15 +1,18 @@
 """`redrive serve`: the HTTP API; with an app or --mail, its handlers run in the same process.
 
-The first start makes the keys that let one in. A key's text exists only in what `first_keys` hands out:
-whoever calls it prints it, once, and calls it only when nothing can fail any more before that.
+The first start makes the keys that let one in. The admin's goes to a terminal, and where there is none into a
+file that only this user may read: what is printed elsewhere is kept in logs. A key's text exists only in what
+`first_keys` hands out: whoever calls it prints it, once, and calls it only when nothing can fail any more
+before that.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -23,12 +26,14 @@ from redrive.cli.session import NO_FLAGS, Flags, operator
 from redrive.cli.target import make_app
 from redrive.core.condition import Description
 from redrive.core.errors import MissingExtra
-from redrive.core.ports import Store
+from redrive.core.private import write_file
 from redrive.engine.process import stop_on_signals
 from redrive.office.access import Access, Role
 from redrive.telemetry.log_format import configure_logs
 
 TRIAL_TENANT = "acme"
+ADMIN_KEY_FILE = "redrive-admin-key"
+_log = logging.getLogger("redrive.serve")
 
 
 async def serve(
@@ -47,7 +52,7 @@ async def serve(
     log_format: str | None = None,
     flags: Flags = NO_FLAGS,
 ) -> None:
-    """Serve the HTTP API until SIGTERM or Ctrl-C; its first start prints an admin key, once.
+    """Serve the HTTP API until SIGTERM or Ctrl-C; its first start makes an admin key.
 
     Parameters
     ----------
@@ -94,15 +99,16 @@ async def serve(
     async with served.opened(fail_fast=fail_fast), listening(served, place) as url:
         described = await served.store.describe()
         queues = [one.queue for one in served.served()]
-        key = (await first_keys(served.store, submit=False)).admin
+        output = Output(flags.json)
+        keys = await first_keys(served, output, submit=False)
         document = {
             "url": url,
             "store": described.url,
             "durability": described.durability.value,
             "queues": queues,
-            "adminKey": key,
+            "adminKeyFile": keys.document_file,
         }
-        Output(flags.json).answer(document, lambda: _page(url, described, queues, key))
+        output.answer(document, lambda: _page(url, described, queues, keys))
         await (served.run(fail_fast=fail_fast) if queues else _until_stopped(served))
 
 
@@ -119,21 +125,52 @@ class Listen:
 
 @dataclass(frozen=True, slots=True)
 class FirstKeys:
-    """The keys that the first start makes: there once, and never again."""
+    """The keys that the first start makes: there once, and never again. `admin_file` holds it otherwise."""
 
     admin: str | None = None
+    admin_file: Path | None = None
     submit: str | None = None
 
+    @property
+    def document_file(self) -> str | None:
+        return None if self.admin_file is None else str(self.admin_file)
 
-async def first_keys(store: Store, *, submit: bool) -> FirstKeys:
+    def line(self) -> str | None:
+        """Where the admin's key is, for people."""
+        if self.admin is not None:
+            return f"{self.admin}  shown once: keep it"
+        return None if self.admin_file is None else f"in {self.admin_file}: keep it, remove the file"
+
+
+async def first_keys(app: Redrive, output: Output, *, submit: bool) -> FirstKeys:
     """Make an admin's key when no living one exists, and with `submit` one to try the API with."""
-    access = Access(store, operator())
-    if any(key.role is Role.ADMIN and key.revoked_at is None for key in await access.list()):
+    store, access = app.store, Access(app.store, operator())
+    now = store.now()
+    if any(key.role is Role.ADMIN and key.lives(now) for key in await access.list()):
         return FirstKeys()
-    _, admin = await access.create(Role.ADMIN, None, "first start")
+    credential, admin = await access.create(Role.ADMIN, None, "first start")
+    made = FirstKeys(admin) if output.is_terminal else FirstKeys(admin_file=_kept(app.settings.data, admin))
+    if made.line() is None:
+        await access.revoke(credential.id)
     if not submit:
-        return FirstKeys(admin)
-    return FirstKeys(admin, (await access.create(Role.SUBMIT, TRIAL_TENANT, "first start"))[1])
+        return made
+    return replace(made, submit=(await access.create(Role.SUBMIT, TRIAL_TENANT, "first start"))[1])
+
+
+def _kept(folder: Path, key: str) -> Path | None:
+    """The private file with the key; None where none can be written."""
+    path = (folder / ADMIN_KEY_FILE).absolute()
+    try:
+        write_file(path, f"{key}\n".encode("ascii"))
+    except OSError as error:
+        _log.warning(
+            "no admin key was made, %s cannot be written (%s): redrive keys create --role admin makes one",
+            path,
+            error.strerror,
+        )
+        return None
+    _log.warning("the first admin key is in %s: keep it, and remove the file", path)
+    return path
 
 
 @asynccontextmanager
@@ -160,9 +197,9 @@ async def _until_stopped(served: Redrive) -> None:
             await stop.wait()
 
 
-def _page(url: str, described: Description, queues: list[str], key: str | None) -> RenderableType:
+def _page(url: str, described: Description, queues: list[str], keys: FirstKeys) -> RenderableType:
     serves = f", and serves {', '.join(queues)}" if queues else ""
     lines = [Text(f"listening on {url}{serves}"), store_line(described)]
-    if key is not None:
-        lines.append(Text.assemble("admin key  ", (key, "bold"), "  shown once: keep it"))
+    if (line := keys.line()) is not None:
+        lines.append(Text.assemble("admin key  ", (line, "bold")))
     return Group(*lines)

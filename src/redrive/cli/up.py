@@ -70,7 +70,7 @@ async def up(
     began_s = time.monotonic()
     sinks = (counts.see, figures.see, story.see)
     async with running(settings, mailbox_port=mailbox_port, sinks=sinks) as gateway:
-        keys = await first_keys(gateway.app.store, submit=True)
+        keys = await first_keys(gateway.app, output, submit=True)
         if not output.as_json:
             output.console.print(Group(*welcome(gateway, keys)), soft_wrap=True)
         tell.begin()
@@ -144,7 +144,7 @@ def _document(
         "mail": gateway.relay,
         "store": gateway.described.url,
         "durability": gateway.described.durability.value,
-        "adminKey": keys.admin,
+        "adminKeyFile": keys.document_file,
         "submitKey": keys.submit,
         "retried": counts.ended["retried"],
         "reasons": dict(counts.reasons),

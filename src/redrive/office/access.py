@@ -24,6 +24,7 @@ from redrive.core.ports import Store
 from redrive.core.records import Document, Record
 from redrive.office.audit import Actor, action
 from redrive.office.records import every_record
+from redrive.office.view import MayNotReveal
 
 KEY_RECORDS = "key"
 OVERLAP = timedelta(days=1)
@@ -107,17 +108,19 @@ class Credential:
 
 
 class Access:
-    """The keys of a store, for one actor."""
+    """The keys of a store, for one actor; who may not reveal makes no key that may."""
 
-    def __init__(self, store: Store, actor: Actor) -> None:
+    def __init__(self, store: Store, actor: Actor, *, reveals: bool = True) -> None:
         self._store = store
         self._actor = actor
+        self._reveals = reveals
 
     async def create(
         self, role: Role, tenant: str | None, name: str = "", limits: Limits = NO_LIMITS
     ) -> tuple[Credential, str]:
         """A new key and its text, which is not kept anywhere."""
         made = self._make(role, tenant, name, limits)
+        self._check(made)
         async with action(self._store, self._actor, "create key", _subject(made)):
             return made, await self._keep(made)
 
@@ -149,6 +152,7 @@ class Access:
         old, now = await self.find(key_id), self._store.now()
         if old is None or not old.lives(now):
             return None
+        self._check(old)
         made = replace(
             old, id=secrets.token_hex(6), created_at=now, used_at=None, expires_at=_as_long(old, now)
         )
@@ -159,6 +163,10 @@ class Access:
             await self._change(key_id, lambda known: {"expiresAt": _sooner(known["expiresAt"], ends_at)})
             current.result["oldEndsAt"] = _sooner(old.expires_at, ends_at)
         return made, text
+
+    def _check(self, key: Credential) -> None:
+        if key.reveal and not self._reveals:
+            raise MayNotReveal
 
     def _make(self, role: Role, tenant: str | None, name: str, limits: Limits) -> Credential:
         if role is Role.SUBMIT and tenant is None:

@@ -96,7 +96,7 @@ class ActingOffice:
 
     @cached_property
     def access(self) -> Access:
-        return Access(self._store, self.actor)
+        return Access(self._store, self.actor, reveals=self.view.reveals)
 
     @cached_property
     def sql(self) -> Sql:

@@ -50,7 +50,7 @@ class View:
         self._store = store
         self._actor = actor
         self._mask = mask
-        self._reveals = reveals
+        self.reveals = reveals
         self.scope = scope
 
     def sees(self, tenant: str) -> bool:
@@ -65,11 +65,11 @@ class View:
     def filter(self, text: str) -> Filter:
         """What a text means for this actor; who may not reveal cannot ask about what is masked either."""
         asked = parse(text, self._store.now())
-        return asked if self._reveals else masked_filter(asked, self._mask)
+        return asked if self.reveals else masked_filter(asked, self._mask)
 
     def check(self, *, reveal: bool) -> None:
         """MayNotReveal when that is asked for and is not this actor's."""
-        if reveal and not self._reveals:
+        if reveal and not self.reveals:
             raise MayNotReveal
 
     async def mask(self, subject: Mapping[str, Any], *, reveal: bool) -> Mask:

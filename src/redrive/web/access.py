@@ -124,7 +124,7 @@ class Gate:
         wait_s = self._strangers.take(client_name(request))
         if wait_s is not None:
             raise rate_limited("too many wrong keys came from this address", wait_s)
-        raise _unauthenticated("the key is unknown, wrong or revoked", ', error="invalid_token"')
+        raise _unauthenticated("the key is unknown, wrong, revoked or has ended", ', error="invalid_token"')
 
 
 class GuardedRoute(APIRoute):

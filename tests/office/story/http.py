@@ -1,7 +1,8 @@
-"""The admin API as the operator's hand: `redrive serve shop:app`, and a client with the key it prints."""
+"""The admin API as the operator's hand: `redrive serve shop:app`, and a client with the key it made."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,6 +11,10 @@ from tests.office.story.hands import Document
 from tests.office.story.site import Site, first_document
 
 _STANDS = ("halted", "paused", "cancelled", "failed")
+
+
+def _text(file: str) -> str:
+    return Path(file).read_text("utf-8").strip()
 
 
 class Http:
@@ -23,7 +28,7 @@ class Http:
         process = self._site.start("serve", "shop:app", "--listen", "127.0.0.1:0", "--json")
         document = first_document(process)
         self._client.base_url = httpx.URL(f"{document['url']}/admin/dlq")
-        self._client.headers["Authorization"] = f"Bearer {document['adminKey']}"
+        self._client.headers["Authorization"] = f"Bearer {_text(document['adminKeyFile'])}"
 
     async def end(self) -> None:
         await self._client.aclose()

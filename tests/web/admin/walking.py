@@ -72,6 +72,10 @@ WALK = (
     Step("GET", "/audit", ADMINS, unbound=True),
     Step("GET", "/audit/verify", ADMINS, unbound=True),
     Step("POST", "/sql", ADMINS, unbound=True, body={"saved": "by-code"}),
+    Step("GET", "/keys", ADMINS, unbound=True),
+    Step("POST", "/keys", ADMINS, unbound=True, body={"role": "viewer"}),
+    Step("POST", "/keys/{id}/rotate", ADMINS, unbound=True, body={}),
+    Step("POST", "/keys/{id}/revoke", ADMINS, unbound=True),
     Step("GET", "/status", READERS, unbound=True),
     Step("POST", "/queues/{queue}/pause", OPERATORS, unbound=True),
     Step("POST", "/queues/{queue}/resume", OPERATORS, unbound=True),
@@ -95,8 +99,9 @@ class Filled:
         return await self.send(step, {"Authorization": f"Bearer {self.keys[role, tenant]}"})
 
     async def send(self, step: Step, headers: dict[str, str]) -> httpx.Response:
-        named = "operation" if step.path.startswith("/operations") else "letter"
-        path = DLQ + step.path.format(id=self.names[named], **self.names)
+        rooms = {"operations": "operation", "keys": step.path.rpartition("/")[2]}
+        named = rooms.get(step.path.split("/")[1], "letter")
+        path = DLQ + step.path.format(id=self.names.get(named), **self.names)
         return await self.client.request(
             step.method, path, params=step.query, json=step.body, headers=headers
         )
@@ -109,9 +114,10 @@ async def fill(folder: Path, url: str) -> AsyncIterator[Filled]:
         (letter,) = await dead(app.store, 1, queue="of-acme", body=body, tenant="acme")
         await dead(app.store, 1, queue="of-globex", tenant="globex")
         access = Access(app.store, Actor("test", "test"))
+        spare = {verb: (await access.create(Role.VIEWER, None))[0].id for verb in ("rotate", "revoke")}
         keys = {(role, tenant): (await access.create(role, tenant))[1] for role, tenant in KEYS}
         async with serve(app, "127.0.0.1:0") as server, httpx.AsyncClient(base_url=server.url) as client:
-            names = {"queue": "of-acme", "letter": letter, "tenant": "acme", "operation": "none"}
+            names = {"queue": "of-acme", "letter": letter, "tenant": "acme", "operation": "none", **spare}
             filled = Filled(client, keys, names)
             order = Step("POST", "/operations", OPERATORS, body={"kind": "discard", "ids": [letter]})
             started = await filled.ask(order, Role.OPERATOR, "acme")

@@ -127,8 +127,8 @@ def head(title: str, gateway: RunningGateway, keys: FirstKeys = _NO_KEYS) -> lis
             ("store        ", "dim"), clean(described.url), (f"  durability {described.durability}", "green")
         ),
     ]
-    if keys.admin is not None:
-        lines.append(Text.assemble(("admin key    ", "dim"), (keys.admin, "bold"), ("  once", "yellow")))
+    if (line := keys.line()) is not None:
+        lines.append(Text.assemble(("admin key    ", "dim"), (line, "bold")))
     return lines
 
 
@@ -149,7 +149,7 @@ def welcome(gateway: RunningGateway, keys: FirstKeys) -> list[Text]:
     """What is printed at the start, before all else."""
     lines = head("redrive up", gateway, keys)
     if keys.submit is not None:
-        lines.append(Text("Both keys are shown this once: keep them. A mail of your own:", "yellow"))
+        lines.append(Text("The key is shown this once: keep it. A mail of your own:", "yellow"))
     return [*lines, *trial(gateway.url, keys), Text()]
 
 

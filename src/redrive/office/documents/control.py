@@ -128,14 +128,35 @@ class StatusDocument(Document, frozen=True):
 
 
 class KeyDocument(Document, frozen=True):
-    """A key of the API, without its text."""
+    """A key of the API, without its text. `lastUsedAt` is right to a minute.
+
+    `fromDomains` and `queues` limit a submit key; empty: the tenant's domains, and queues that are known.
+    """
 
     id: str
     role: str
     company_id: str | None
     name: str
     created_at: str
+    expires_at: str | None
     revoked_at: str | None
+    last_used_at: str | None
+    reveal: bool
+    from_domains: list[str]
+    queues: list[str]
+
+
+class KeyList(Document, frozen=True):
+    """Keys, the oldest first."""
+
+    keys: list[KeyDocument]
+
+
+class NewKey(Document, frozen=True):
+    """A new key with its text, which cannot be shown again."""
+
+    key: str
+    about: KeyDocument
 
 
 class AuditPage(Document, frozen=True):
@@ -184,6 +205,9 @@ SCHEMAS = (
     TenantLanes,
     TenantPage,
     StatusDocument,
+    KeyDocument,
+    KeyList,
+    NewKey,
     AuditPage,
     VerificationDocument,
     SqlDocument,
@@ -301,8 +325,18 @@ def key_document(key: Credential) -> KeyDocument:
         company_id=key.tenant,
         name=key.name,
         created_at=instant(key.created_at),
+        expires_at=instant(key.expires_at),
         revoked_at=instant(key.revoked_at),
+        last_used_at=instant(key.used_at),
+        reveal=key.reveal,
+        from_domains=list(key.senders.domains),
+        queues=list(key.queues.patterns),
     )
+
+
+def key_list(keys: Iterable[Credential]) -> KeyList:
+    """Keys, the oldest first."""
+    return KeyList(keys=[key_document(key) for key in sorted(keys, key=lambda key: key.created_at)])
 
 
 def row_document(row: JournalRow) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def _refused(error: Exception, call: Call) -> Refused:
         case NotFound():
             return Refused(NOT_FOUND, _missing(error))
         case MayNotReveal():
-            detail = f"a key with role {call.credential.role} has no permission to reveal"
+            detail = "this key has no permission to reveal"
             return Refused(FORBIDDEN, detail)
         case MaskedBody():
             detail = "nothing was changed: see errors"

@@ -12,6 +12,7 @@ from redrive.web.admin.control import ControlRoom, TenantChange
 from redrive.web.admin.edit import EditRoom, LetterEdit
 from redrive.web.admin.export import ExportRoom
 from redrive.web.admin.groups import GroupChange, GroupNote, GroupRoom
+from redrive.web.admin.keys import KeyBody, KeyRoom, KeyRotation
 from redrive.web.admin.letters import LetterRoom
 from redrive.web.admin.operations import OperationRoom, OrderBody
 from redrive.web.admin.queues import QueueRedrive, QueueRoom
@@ -30,9 +31,20 @@ _ROOMS: tuple[type[AdminRoom], ...] = (
     AuditRoom,
     SqlRoom,
     ControlRoom,
+    KeyRoom,
 )
 
-BODIES = (QueueRedrive, OrderBody, LetterEdit, GroupChange, GroupNote, SqlBody, TenantChange)
+BODIES = (
+    QueueRedrive,
+    OrderBody,
+    LetterEdit,
+    GroupChange,
+    GroupNote,
+    SqlBody,
+    TenantChange,
+    KeyBody,
+    KeyRotation,
+)
 SCHEMAS = (*BODIES, *documents.SCHEMAS)
 
 
