@@ -13,7 +13,7 @@ from redrive.office.access import LONGEST, OVERLAP, Credential, Limits, Role
 from redrive.office.documents.control import NewKey, key_document, key_list
 from redrive.web.access import Call, Route
 from redrive.web.admin.query import Flag, NoParameters, Parameters, asked
-from redrive.web.admin.room import Room
+from redrive.web.admin.room import AdminRoom
 from redrive.web.admin.route import ADMINISTER, AdminRoute
 from redrive.web.answers import respond
 from redrive.web.documents import decode
@@ -93,7 +93,7 @@ _BODY = msgspec.json.Decoder(KeyBody)
 _ROTATION = msgspec.json.Decoder(KeyRotation)
 
 
-class KeyRoom(Room):
+class KeyRoom(AdminRoom):
     """The routes."""
 
     def routes(self) -> list[Route]:
