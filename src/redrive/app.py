@@ -6,15 +6,17 @@ turns what the developer says into the engine's and the core's terms.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Concatenate, Self
+from typing import TYPE_CHECKING, Concatenate, Self, TypeVar
 
 from redrive.config import Settings, load, tell_overruled
 from redrive.core.errors import ConfigurationError, InvalidMessage
+from redrive.core.letters import DeadLetter
 from redrive.core.limits import Rate
 from redrive.core.message import DEFAULT_TENANT, Entry, Track, check_queue
 from redrive.core.ports import Receipt, Store
@@ -35,10 +37,14 @@ from redrive.telemetry.events import Telemetry
 from redrive.wiring import make_gateway, make_index, make_office, make_sinks, make_store, on_duty
 
 if TYPE_CHECKING:
+    from redrive.dead_letters import DeadLetters
     from redrive.mail.desk import Desk
     from redrive.mail.gateway import Gateway
+    from redrive.office.deaths import Deaths
     from redrive.office.index import Index
     from redrive.office.office import Office
+
+Told = TypeVar("Told", bound=Callable[[DeadLetter], Awaitable[None]])
 
 _DEFAULT = QueueSettings()
 _MAIL_DEADLINE = timedelta(minutes=20)
@@ -60,6 +66,7 @@ class Redrive:
         self.telemetry = Telemetry(make_sinks(self._settings.telemetry))
         self._registry = Registry()
         self._policies: dict[str, RetryPolicy] = {}
+        self._followed: list[str] = []
         self._gateway: Gateway | None = None
         self._worker: Worker | None = None
         self._openings = Openings(self._make_store)
@@ -100,6 +107,42 @@ class Redrive:
             return QueueFunction(self, queue, plain(function))
 
         return register
+
+    def on_dead(
+        self,
+        queue: str,
+        *,
+        retry: RetryPolicy | None = None,
+        concurrency: int = _DEFAULT.concurrency,
+        deadline: timedelta | float = _DEFAULT.deadline_s,
+    ) -> Callable[[Told], Told]:
+        """Run the decorated `async def` for each new dead letter of a queue, with retries of its own.
+
+        It is served as the queue `QUEUE:on-dead`: at least once for each death, whichever process buried the
+        message and whatever crashes, and not for a letter that is no longer dead when its turn comes. When
+        it fails for good, that is a dead letter too.
+        """
+        from redrive.office.deaths import telling, told_in
+
+        _check_named(queue)
+        chosen = QueueSettings(concurrency=concurrency, deadline_s=_deadline_s(deadline))
+
+        def register(function: Told) -> Told:
+            awaits: bool = inspect.iscoroutinefunction(function)
+            if not awaits:
+                raise ConfigurationError(f"what runs on dead letters of {queue!r} awaits: write `async def`")
+            self._registry.add(told_in(queue), telling(self._ledger, function), retry, chosen)
+            self._followed.append(queue)
+            self._policies.clear()
+            return function
+
+        return register
+
+    def deaths(self) -> list[Deaths]:
+        """What follows the deaths of the queues that have an `on_dead`."""
+        from redrive.office.deaths import Deaths
+
+        return [Deaths(self.office, queue, self.append) for queue in self._followed]
 
     async def submit(
         self,
@@ -217,7 +260,7 @@ class Redrive:
     async def on_duty(self) -> AsyncIterator[None]:
         """Do the office's duties while inside: operations, retention, automatic re-drive."""
         await self._openings.ready()
-        async with on_duty(self.office, self.settings, self.telemetry):
+        async with on_duty(self.office, self.settings, self.telemetry, self.deaths()):
             yield
 
     @property
@@ -293,6 +336,18 @@ class Redrive:
         return opened.index
 
     @property
+    def dead_letters(self) -> DeadLetters:
+        """Find, count and group dead letters, re-drive and discard them; the audit names this process."""
+        from redrive.dead_letters import DeadLetters
+        from redrive.office.audit import this_account
+
+        return DeadLetters(self._ready_office, this_account("python"))
+
+    async def _ready_office(self) -> Office:
+        await self._openings.ready()
+        return self.office
+
+    @property
     def _current(self) -> Opened:
         opened = self._openings.current
         if opened is None:
@@ -311,7 +366,10 @@ class Redrive:
                 raise ConfigurationError(
                     f"this app has no handler for {queue!r}: register one, or name another"
                 )
-        return [self._serve(handler) for handler in self._registry if not queues or handler.queue in queues]
+        from redrive.office.deaths import told_in
+
+        wanted = {*queues, *map(told_in, queues)}
+        return [self._serve(handler) for handler in self._registry if not queues or handler.queue in wanted]
 
     def policy(self, queue: str) -> RetryPolicy:
         """How a queue retries: profile, [retry], the handler's own, [queues.NAME]."""

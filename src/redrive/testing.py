@@ -165,11 +165,15 @@ async def run_until_idle(app: Redrive, *, clock: Clock | None = None) -> Counter
         app.store, app.telemetry, app.policy, app.settings.finished, app.settings.retention, _LEASE_S
     )
     tally: Counter[str] = Counter()
+    deaths = app.deaths()
     try:
+        for one in deaths:
+            await one.begin()
         for _ in range(_STEPS):
             await upkeep.reclaim()
             worked, next_at = await _pass(app, executor, tally)
-            if worked:
+            told = [await one.follow() for one in deaths]
+            if worked or any(told):
                 continue
             if clock is None or next_at is None:
                 return tally

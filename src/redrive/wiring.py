@@ -5,7 +5,7 @@ Adapters are imported here, when their scheme is asked for, so that an extra sta
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +21,7 @@ from redrive.telemetry.events import Event, Sink, Telemetry
 
 if TYPE_CHECKING:
     from redrive.mail.gateway import Append, Gateway
+    from redrive.office.deaths import Deaths
     from redrive.office.index import Index
     from redrive.office.office import Office
 
@@ -130,13 +131,20 @@ def make_office(
 
 
 @asynccontextmanager
-async def on_duty(office: Office, settings: Settings, telemetry: Telemetry) -> AsyncIterator[None]:
-    """Do the office's duties on an open store while inside, each in a loop of the engine's runner."""
-    from redrive.engine.runner import Runner
+async def on_duty(
+    office: Office, settings: Settings, telemetry: Telemetry, deaths: Sequence[Deaths] = ()
+) -> AsyncIterator[None]:
+    """Do the office's duties on an open store while inside, each in a loop of the engine's runner.
+
+    Where deaths are followed from is settled before anything inside can die.
+    """
+    from redrive.engine.runner import Runner, patiently
     from redrive.office.duties import Duties
 
     own = {queue: settings.automatic_s(queue) for queue in settings.queues}
-    duties = Duties(office, telemetry.emit, own)
+    for one in deaths:
+        await patiently("begin", one.begin, telemetry)
+    duties = Duties(office, telemetry.emit, own, deaths)
     runner = Runner(telemetry)
     for name, step in duties.steps().items():
         runner.start(name, step)

@@ -6,9 +6,6 @@ these commands accepts a message, so a server that is not safe for new ones may 
 
 from __future__ import annotations
 
-import os
-import pwd
-import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -21,7 +18,7 @@ from redrive.cli.output import Output
 from redrive.cli.problems import CommandError, Exit
 from redrive.config import Settings, load, store_file
 from redrive.core.ports import Store
-from redrive.office.audit import Actor
+from redrive.office.audit import Actor, this_account
 from redrive.office.index import Index
 from redrive.office.office import ActingOffice
 from redrive.wiring import make_index, make_office, make_store
@@ -119,9 +116,5 @@ def refuse_missing(url: str) -> None:
 
 
 def operator() -> Actor:
-    """The account that runs this, from the system and not from a variable that anyone may set."""
-    try:
-        account = pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        account = f"uid{os.getuid()}"
-    return Actor(f"{account}@{socket.gethostname()}", "cli")
+    """Who is at the terminal."""
+    return this_account("cli")

@@ -11,6 +11,7 @@ from redrive.core.errors import Answer, Hold, Later, Permanent, Temporary, Uncer
 from redrive.core.failure import CODE_LENGTH, Failure, Kind, Scope
 from redrive.core.fingerprint import fingerprint
 from redrive.core.message import Delivery, Lapse
+from redrive.core.retry import RetryPolicy, UncertainPolicy
 from redrive.core.values import as_code, as_delay, as_text, instant_at
 from redrive.core.verdict import Deferred, Failed, Held, Outcome
 
@@ -31,6 +32,13 @@ def outcome_of(error: BaseException, delivery: Delivery, now: int) -> Outcome:
         return Failed(_failure(error, delivery, now), not_before_at)
     except BaseException:  # noqa: BLE001 - a user's exception may raise anything when it is looked at
         return unknown(delivery, now, "the handler raised an exception whose details cannot be read")
+
+
+def is_retryable(error: BaseException, policy: RetryPolicy | None = None) -> bool:
+    """Whether a message whose handler raises this is tried again, as long as attempts are left."""
+    if isinstance(error, Uncertain):
+        return (policy or RetryPolicy()).uncertain is UncertainPolicy.RETRY
+    return not isinstance(error, Permanent)
 
 
 def unknown(delivery: Delivery, now: int, reason: str) -> Failed:

@@ -7,6 +7,9 @@ operation is one action: its id is the action's, and whichever process ends it w
 
 from __future__ import annotations
 
+import os
+import pwd
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -33,6 +36,7 @@ __all__ = [
     "interrupted",
     "latest",
     "read",
+    "this_account",
 ]
 
 
@@ -42,6 +46,15 @@ class Actor:
 
     name: str
     origin: str
+
+
+def this_account(origin: str) -> Actor:
+    """The account that runs this process, from the system and not from a variable that anyone may set."""
+    try:
+        account = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        account = f"uid{os.getuid()}"
+    return Actor(f"{account}@{socket.gethostname()}", origin)
 
 
 @dataclass(slots=True)

@@ -6,10 +6,11 @@ lease; the other duties are done by the one process that holds their lease.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from redrive.office.automatic import Automatic, CoolDowns
+from redrive.office.deaths import Deaths
 from redrive.office.leases import DutyLease, holder_name
 from redrive.office.office import Office
 from redrive.office.operations import records
@@ -34,6 +35,7 @@ class Duties:
         office: Office,
         emit: Callable[[Event], None] = lambda _: None,
         cool_downs: Mapping[str, float | None] = MappingProxyType({}),
+        deaths: Sequence[Deaths] = (),
     ) -> None:
         self._store = office.store
         self._holder = holder_name()
@@ -43,6 +45,7 @@ class Duties:
             "retention": Retention(office.store, office.retention, emit).step,
             "forget": self._forget,
         }
+        alone |= {f"deaths of {one.queue}": one.step for one in deaths}
         automatic = CoolDowns(office.settings.automatic_s, cool_downs)
         if automatic.shortest_s is not None:
             alone["automatic"] = Automatic(office, automatic).step

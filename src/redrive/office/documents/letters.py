@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import asdict
 
+from redrive.core.errors import InvalidMessage
 from redrive.core.failure import Failure, Kind
 from redrive.core.letters import Account, DeadLetter, Redriven, Removal
+from redrive.core.message import check_queue, check_tenant
 from redrive.office.documents.document import Document, instant, whole_payload
 from redrive.office.masking import Mask
 
@@ -65,6 +68,24 @@ class LetterDocument(Document, frozen=True):
     fingerprint: str
     failures: list[FailureDocument]
     redrives: list[RedriveDocument]
+
+
+def check_entry(entry: Mapping[str, Any] | bytes | str) -> LetterDocument:
+    """A dead letter as our JSON has it (`redrive dlq list --json`), or InvalidMessage with what is wrong."""
+    try:
+        if isinstance(entry, bytes | str):
+            read = msgspec.json.decode(entry, type=LetterDocument)
+        else:
+            read = msgspec.convert(dict(entry), LetterDocument)
+        for moment in (read.last_failure_timestamp, read.enqueued_at, read.moved_to_dlq_at):
+            datetime.fromisoformat(moment)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise InvalidMessage(f"this is not a dead-letter entry: {error}") from None
+    check_tenant(read.company_id)
+    check_queue(read.queue)
+    if read.failed_attempts < 0:
+        raise InvalidMessage("this is not a dead-letter entry: failedAttempts is below 0")
+    return read
 
 
 class ShownLetter(LetterDocument, frozen=True):
