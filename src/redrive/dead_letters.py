@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from redrive.office.audit import Actor
     from redrive.office.groups import Group
     from redrive.office.office import ActingOffice, Office
-    from redrive.office.operations import Operation, Preview, Selection
-    from redrive.office.operations.progress import Snapshot
+    from redrive.office.operations import Operation, Preview, Selection, Snapshot
 
 _PAGE = 100
 
@@ -99,11 +98,11 @@ class DeadLetters:
         all: bool = False,  # noqa: A002
     ) -> Preview:
         """What a re-drive of these letters would take; changes nothing."""
-        from redrive.office.operations import Kind, Order
+        from redrive.office.operations import OperationKind, Order
 
         office = await self._acting()
         chosen = await _selection(office, filter, ids, queue, tenant, older_than, limit, all)
-        return await office.operations.preview(Order(Kind.REDRIVE, chosen))
+        return await office.operations.preview(Order(OperationKind.REDRIVE, chosen))
 
     async def redrive(
         self,
@@ -121,13 +120,15 @@ class DeadLetters:
         include_expired: bool = False,
     ) -> Operation:
         """Bring letters back to waiting, as an operation; `canary` go first, the rest when they are well."""
-        from redrive.office.operations import Kind, Order
+        from redrive.office.operations import OperationKind, Order
 
         office = await self._acting()
         chosen = await _selection(office, filter, ids, queue, tenant, older_than, limit, all)
         more: dict[str, Any] = {"rate": rate, "canary": canary, "to_queue": to}
         given = {name: value for name, value in more.items() if value is not None}
-        return await office.operations.start(Order(Kind.REDRIVE, chosen, expired=include_expired, **given))
+        return await office.operations.start(
+            Order(OperationKind.REDRIVE, chosen, expired=include_expired, **given)
+        )
 
     async def discard(
         self,
@@ -142,11 +143,11 @@ class DeadLetters:
         rate: str | None = None,
     ) -> Operation:
         """Remove letters, as an operation, with a row in the audit."""
-        from redrive.office.operations import Kind, Order
+        from redrive.office.operations import OperationKind, Order
 
         office = await self._acting()
         chosen = await _selection(office, filter, ids, queue, tenant, older_than, limit, all)
-        return await office.operations.start(Order(Kind.DISCARD, chosen, rate=rate, expired=True))
+        return await office.operations.start(Order(OperationKind.DISCARD, chosen, rate=rate, expired=True))
 
     async def wait(self, operation: Operation | str, *, outcomes: bool = False) -> Snapshot:
         """Carry an operation out until it ends, halts or is paused; with `outcomes`, until each letter's

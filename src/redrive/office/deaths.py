@@ -23,7 +23,7 @@ from redrive.core.message import Entry, Message, expiry
 from redrive.core.ports import PAGE, Ledger, Receipt
 from redrive.core.records import Record
 from redrive.office.filters import Filter
-from redrive.office.index import Found, Order
+from redrive.office.index import Found, LetterOrder
 from redrive.office.index.cursors import Cursor
 from redrive.office.office import Office
 from redrive.office.queues import queue_term
@@ -92,7 +92,7 @@ class Deaths:
         if (await self._office.index.catch_up()).behind:
             return 0
         looked_from = max(place.since, place.until - OVERLAP_MS)
-        cursor: str | None = str(Cursor(Order.OLDEST, max(0, looked_from - 1), ""))
+        cursor: str | None = str(Cursor(LetterOrder.OLDEST, max(0, looked_from - 1), ""))
         asked, until = Filter((queue_term(self.queue),)), place.until
         while cursor is not None:
             page = await self._office.index.find(asked, after=cursor, limit=PAGE)
