@@ -36,6 +36,7 @@ async def test_a_sound_file_has_nothing_to_mend(store: SqliteStore) -> None:
         "free disk",
         "log",
         "privacy",
+        "completeness",
         "structure",
     }
     assert set(findings) == expected

@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import apsw
@@ -20,6 +21,7 @@ from redrive.core.condition import Capacity, Finding, Grade
 from redrive.core.private import wider
 from redrive.stores.sqlite.connection import DIALECT, open_reader
 from redrive.stores.sqlite.forks import Section
+from redrive.stores.sqlite.witness import losses
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "examination")
@@ -78,6 +80,7 @@ def _examine(path: Path, *, accepts: bool, synced: bool, check_s: float) -> list
             *_settings(db, synced),
             *_surroundings(path, Files.of(path), accepts),
             _privacy(path),
+            _completeness(db),
             _structure(db, check_s),
         ]
     finally:
@@ -144,6 +147,20 @@ def _privacy(path: Path) -> Finding:
         Grade.WARNING,
         f"other users may read {', '.join(names)}: messages and hashes of keys are in there",
         f"chmod 600 {path}*; leave it where a group shares the store on purpose",
+    )
+
+
+def _completeness(db: apsw.Connection) -> Finding:
+    found_at, count = losses(db)
+    if found_at is None:
+        return Finding("completeness", Grade.RIGHT, "nothing that was committed was ever found missing")
+    when = datetime.fromtimestamp(found_at / 1000, UTC).isoformat(" ", "seconds")
+    return Finding(
+        "completeness",
+        Grade.WARNING,
+        f"committed messages were found missing {count} time{'s' if count > 1 else ''}, last on {when}: the "
+        "log beside the file had been deleted, or an older copy put in its place",
+        "compare with what was submitted, or with a backup; never move or delete the files beside a database",
     )
 
 

@@ -6,6 +6,7 @@ Holds the turn while it creates or migrates, so two processes that start at once
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from redrive.core.errors import StoreError, StoreUnavailable
 from redrive.stores.sqlite.connection import descriptors_gone, open_reader, open_writer, prepare
 from redrive.stores.sqlite.forks import Section, check_usable
 from redrive.stores.sqlite.turn_lock import TurnLock
+from redrive.stores.sqlite.witness import find_loss
 from redrive.stores.sqlite.writer import PATIENCE_S
 
 
@@ -58,7 +60,9 @@ def open_file(path: Path) -> Opened:
     try:
         with Section():
             prepare(path)
-            return Opened(lock, open_writer(path), open_reader(path))
+            writer = open_writer(path)
+            find_loss(writer, path, time.time_ns() // 1_000_000)
+            return Opened(lock, writer, open_reader(path))
     except BaseException:
         lock.close()
         raise

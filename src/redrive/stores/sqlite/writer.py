@@ -33,6 +33,7 @@ from redrive.stores.sqlite.forks import Section
 from redrive.stores.sqlite.offer import Offer
 from redrive.stores.sqlite.room import Room
 from redrive.stores.sqlite.turn_lock import TurnLock
+from redrive.stores.sqlite.witness import Witness
 
 T = TypeVar("T")
 
@@ -102,6 +103,7 @@ class Writer:
     ) -> None:
         self._connection, self._lock, self._path = connection, lock, path
         self._room = Room(connection, path)
+        self._witness = Witness(connection, path)
         self._section = Section()
         self._clock, self._committed = clock, committed
         self._thread = ThreadPoolExecutor(1, "redrive-sqlite-commit")
@@ -215,6 +217,7 @@ class Writer:
     def _begin(self) -> bool:
         """Begin a transaction; False while another program has the file, for as long as patience lasts."""
         self._room.look(short=bool(self._jobs) and self._jobs[0].repeated)
+        self._witness.look()
         try:
             self._connection.execute("begin immediate")
         except apsw.BusyError:
@@ -226,6 +229,7 @@ class Writer:
             return False
         self._busy_until = None
         check_schema(self._connection, self._path)
+        self._witness.advance()
         return True
 
     def _run_group(self, group: list[_Job], due: set[str]) -> None:
@@ -272,6 +276,7 @@ class Writer:
         """Commit and give the turn up, in whichever thread."""
         try:
             took_s = self._commit_now()
+            self._witness.committed()
             self._commit_s += _MEMORY * (took_s - self._commit_s)
         except BaseException as error:  # noqa: BLE001 - every caller is answered
             transaction.error = error
