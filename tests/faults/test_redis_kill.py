@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from redrive.office.access import Access, Role
+from redrive.core.grants import QueuePatterns
+from redrive.office.access import Access, Limits, Role
 from redrive.office.audit import Actor
 from tests.faults.processes import Child, Site, open_site
 from tests.faults.recovery import print_summary, redrive_all, wait_recovery
@@ -74,7 +75,7 @@ class Crew:
 
     async def _start_submitter(self, tenant: str, rounds: int, seed: int) -> Child:
         access = Access(self._site.app.store, Actor("test", "test"))
-        _, key = await access.create(Role.SUBMIT, tenant)
+        _, key = await access.create(Role.SUBMIT, tenant, limits=Limits(queues=QueuePatterns(("*",))))
         count = rounds * SUBMITS_A_ROUND // len(TENANTS)
         options = {"count": count, "pace_s": 0.01, "dedupe": 1.0, "seed": seed + len(tenant)}
         return self._site.start("submit", port=self._port, key=key, **options)

@@ -13,8 +13,9 @@ import httpx
 
 from redrive import Redrive
 from redrive.config import load
+from redrive.core.grants import QueuePatterns
 from redrive.core.limits import Rate
-from redrive.office.access import Access, Role
+from redrive.office.access import Access, Limits, Role
 from redrive.office.audit import Actor
 from redrive.web.access import Rates
 from redrive.web.server import serve
@@ -56,9 +57,9 @@ async def _serve(folder: Path) -> AsyncIterator[Served]:
     unlimited = Rate(1_000_000, 60.0)
     async with Redrive(settings=settings) as app:
         access = Access(app.store, Actor("test", "test"))
-        keys = {
-            role: (await access.create(role, "acme" if role is Role.SUBMIT else None))[1] for role in Role
-        }
+        any_queue = Limits(queues=QueuePatterns(("*",)))
+        keys = {role: (await access.create(role, None))[1] for role in Role if role is not Role.SUBMIT}
+        keys[Role.SUBMIT] = (await access.create(Role.SUBMIT, "acme", limits=any_queue))[1]
         rates = Rates(unlimited, unlimited)
         async with serve(app, "127.0.0.1:0", mail=app.mail, rates=rates) as server:
             yield Served(server.url, keys)

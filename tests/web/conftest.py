@@ -12,7 +12,8 @@ import pytest
 
 from redrive import Redrive
 from redrive.config import load
-from redrive.office.access import Access, Role
+from redrive.core.grants import QueuePatterns
+from redrive.office.access import Access, Limits, Role
 from redrive.office.audit import Actor
 from redrive.web.server import serve
 from tests.web.background import Served, serving
@@ -61,7 +62,8 @@ async def login(url: str, access: Access) -> AsyncIterator[Login]:
     clients: list[httpx.AsyncClient] = []
 
     async def make(role: Role, tenant: str | None = None) -> httpx.AsyncClient:
-        _, key = await access.create(role, tenant)
+        limits = Limits(queues=QueuePatterns(("*",)) if role is Role.SUBMIT else QueuePatterns())
+        _, key = await access.create(role, tenant, limits=limits)
         client = httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {key}"}, verify=_TLS)
         clients.append(client)
         return client

@@ -130,12 +130,13 @@ class OfficeSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitSettings:
-    """What a submitter may send."""
+    """What a submitter may send; `queues` is how many a tenant may begin over HTTP."""
 
     body_bytes: int = 1024 * 1024
+    queues: int = 100
 
     def __post_init__(self) -> None:
-        _check_positive(self, "body_bytes")
+        _check_positive(self, "body_bytes", "queues")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,8 +29,9 @@ from redrive.web.description import reference
 from redrive.web.documents import BATCH, check_payload, collect, decode
 from redrive.web.idempotency import IdempotencyKey, idempotency_key, replayed
 from redrive.web.limits import read_json
-from redrive.web.problem_types import INVALID, TOO_LARGE
+from redrive.web.problem_types import INVALID, NOT_FOUND, TOO_LARGE
 from redrive.web.problems import FieldError, Refused
+from redrive.web.queue_names import QueueNames
 
 
 class SubmittedMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,6 +70,7 @@ _DESCRIBED = description.submitting(
     {"oneOf": [reference("AcceptedMessage"), reference("AcceptedMessages")]},
 )
 
+_MISSING = _DESCRIBED | {"responses": _DESCRIBED["responses"] | description.problems((NOT_FOUND,))}
 _MESSAGE = msgspec.json.Decoder(SubmittedMessage)
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -88,6 +90,7 @@ class MessageRoutes:
     def __init__(self, app: Redrive) -> None:
         self._app = app
         self._store = app.store
+        self._names = QueueNames(app)
 
     def routes(self) -> list[Route]:
         return [
@@ -99,7 +102,7 @@ class MessageRoutes:
                 status=202,
                 allowed=frozenset({Permission.SUBMIT}),
                 answer=self.submit,
-                described=description.with_path(_DESCRIBED, "queue", description.QUEUE),
+                described=description.with_path(_MISSING, "queue", description.QUEUE),
             )
         ]
 
@@ -109,10 +112,13 @@ class MessageRoutes:
         key = idempotency_key(call.request, body)
         origin = _Origin(queue, call.tenant, key)
         if body.lstrip()[:1] != b"[":
-            (receipt,) = receipts = await self._append([self._entry(origin, 0, body)], key)
+            entry = self._entry(origin, 0, body)
+            await self._names.admit(call.credential, call.tenant, queue)
+            (receipt,) = receipts = await self._append([entry], key)
             return respond(202, _accepted(receipt), replayed(key, receipts))
         documents = decode(_LIST, body)
         entries = collect(documents, partial(self._entry, origin))
+        await self._names.admit(call.credential, call.tenant, queue)
         receipts = await self._append(entries, key)
         return respond(202, AcceptedMessages(list(map(_accepted, receipts))), replayed(key, receipts))
 
