@@ -1,7 +1,8 @@
 """Which queues a key submits to: those it names, or those that are known; and how many a tenant may begin.
 
-A name that nobody knows would be a queue that nobody serves, and many of them a way to fill the store. Known weakness: two processes that begin queues for one tenant at the same moment may pass the bound by
-a few.
+A name that nobody knows would be a queue that nobody serves, and many of them a way to fill the store.
+Known weakness: two processes that begin queues for one tenant at the same moment may pass the
+bound by a few.
 """
 
 from __future__ import annotations
