@@ -8,9 +8,9 @@ from typing import Any
 
 from redrive.core.message import Entry
 from redrive.core.ports import Receipt
-from redrive.stores.sqlite import SqliteStore, append, claiming, settle, upkeep
-from redrive.stores.sqlite.lanes import LaneBook
-from redrive.stores.sqlite.writer import Step, Writer
+from redrive.stores.sqlite import SqliteStore, append, claim, settle, upkeep
+from redrive.stores.sqlite.lane_book import LaneBook
+from redrive.stores.sqlite.writer import Unit, Writer
 from tests.faults.plants import Bugs, Fire, replace_method
 
 _TURNS = 20
@@ -46,8 +46,8 @@ def settle_without_token() -> None:
 
 def count_attempt_late() -> None:
     """The attempt is counted when it ends, not when it is handed out."""
-    _rewrite(claiming, "take", "attempts = attempts + 1, ", "")
-    _rewrite(claiming, "take", "expires_at, attempts,", "expires_at, attempts + 1,")
+    _rewrite(claim, "take", "attempts = attempts + 1, ", "")
+    _rewrite(claim, "take", "expires_at, attempts,", "expires_at, attempts + 1,")
     for name in ("complete", "retry", "bury"):
         _rewrite(settle, name, "lease = null,", "attempts = attempts + 1, lease = null,")
 
@@ -81,7 +81,7 @@ def dedupe_key_first() -> None:
     original = SqliteStore.append
 
     async def key_then_message(self: SqliteStore, groups: Sequence[Sequence[Entry]]) -> list[list[Receipt]]:
-        await self._write(lambda step: _take_keys(step, [entry for group in groups for entry in group]))
+        await self._write(lambda unit: _take_keys(unit, [entry for group in groups for entry in group]))
         plain = [
             [replace(entry, message=replace(entry.message, dedupe=None)) for entry in group]
             for group in groups
@@ -91,14 +91,14 @@ def dedupe_key_first() -> None:
     replace_method(SqliteStore, "append", key_then_message)
 
 
-def _take_keys(step: Step, entries: Sequence[Entry]) -> None:
+def _take_keys(unit: Unit, entries: Sequence[Entry]) -> None:
     messages = [entry.message for entry in entries if entry.message.dedupe is not None]
-    book = LaneBook.named(step, entries[0].message.queue)
+    book = LaneBook.named(unit, entries[0].message.queue)
     keys = [
         (book.tenant(message.tenant).lane, message.dedupe, message.id, append.body_hash(message.body))
         for message in messages
     ]
-    step.db.executemany(append.SQL["take_key"], keys)
+    unit.db.executemany(append.SQL["take_key"], keys)
     book.close()
 
 

@@ -20,7 +20,7 @@ from redrive.core.lifecycle import Move
 from redrive.core.ports import Cleanup
 from redrive.core.verdict import Complete
 from redrive.stores.sqlite import SqliteStore
-from redrive.stores.sqlite.room import Room
+from redrive.stores.sqlite.reserve import Room
 from tests.conformance import makers
 
 _MOUNTED = 'mount -t tmpfs -o size=48m tmpfs "$1" && shift && exec "$@"'

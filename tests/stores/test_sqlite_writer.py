@@ -15,8 +15,7 @@ import pytest
 from redrive.core.errors import InvalidMessage, StoreError, StoreUnavailable, VersionConflict
 from redrive.core.ports import Status
 from redrive.stores.sqlite import SqliteStore, writer
-from redrive.stores.sqlite.reserve import Reserve
-from redrive.stores.sqlite.room import Room
+from redrive.stores.sqlite.reserve import Reserve, Room
 from redrive.stores.sqlite.turn_lock import TurnLock
 from tests.conformance import makers
 

@@ -26,10 +26,9 @@ from redrive.core.settings import FinishedSettings
 from redrive.core.verdict import Settlement
 from redrive.stores.sqlite import (
     append,
-    burial,
-    claiming,
-    counts,
+    claim,
     examination,
+    lanes,
     ledger,
     moves,
     records,
@@ -37,11 +36,10 @@ from redrive.stores.sqlite import (
     tallies,
     upkeep,
 )
-from redrive.stores.sqlite.backup import Progress, copy_file
 from redrive.stores.sqlite.clock import Clock, Instant, Machine
 from redrive.stores.sqlite.connection import translated
-from redrive.stores.sqlite.workings import Workings
-from redrive.stores.sqlite.writer import Operation, Step
+from redrive.stores.sqlite.opening import Workings
+from redrive.stores.sqlite.writer import Unit, Work
 
 __all__ = ["SqliteStore"]
 
@@ -108,10 +106,10 @@ class SqliteStore:
             accepts, synced = not writer.refuses, writer.synced
             return await asyncio.to_thread(examination.examine, self.path, accepts=accepts, synced=synced)
 
-    async def backup(self, target: Path, progress: Progress | None = None) -> None:
+    async def backup(self, target: Path, progress: examination.Progress | None = None) -> None:
         """Copy the live store into a new file; `progress` hears of pages done and pages in all."""
         with translated(target):
-            await copy_file(self.path, target, progress)
+            await examination.copy_file(self.path, target, progress)
 
     def now(self) -> int:
         return self._instant().now
@@ -120,40 +118,40 @@ class SqliteStore:
         entries = append.check_entries(groups)
         if not entries:
             return [[] for _ in groups]
-        return await self._write(lambda step: append.append(step, groups, entries))
+        return await self._write(lambda unit: append.append(unit, groups, entries))
 
-    async def claim(self, claim: Claim) -> Claimed:
-        idle = self._read(lambda db: self._peek(db, claim))
+    async def claim(self, asked: Claim) -> Claimed:
+        idle = self._read(lambda db: self._peek(db, asked))
         if idle is not None:
             return idle
-        return await self._write(lambda step: claiming.claim(step, claim), drains=True)
+        return await self._write(lambda unit: claim.claim(unit, asked), drains=True)
 
     async def settle(self, settlements: Sequence[Settlement]) -> AbstractSet[str]:
         if not settlements:
             return set()
-        return await self._write(lambda step: settle.settle(step, settlements, self._finished), drains=True)
+        return await self._write(lambda unit: settle.settle(unit, settlements, self._finished), drains=True)
 
     async def extend(self, leases: Sequence[Lease], lease_s: float) -> AbstractSet[str]:
         if not leases:
             return set()
-        return await self._write(lambda step: settle.extend(step, leases, lease_s), drains=True)
+        return await self._write(lambda unit: settle.extend(unit, leases, lease_s), drains=True)
 
     async def wait(self, queues: Sequence[str], timeout_s: float) -> None:
         with translated(self.path):
             await self._workings().waiting.wait(queues, timeout_s)
 
     async def queue_names(self) -> list[str]:
-        return self._read(counts.queue_names)
+        return self._read(lanes.queue_names)
 
     async def reclaim(self, queue: str, token: str, lease_s: float, limit: int) -> list[Delivery]:
         at = self._instant()
-        if not self._read(lambda db: upkeep.overdue(db, queue, at) or claiming.holds(db, token)):
+        if not self._read(lambda db: upkeep.overdue(db, queue, at) or claim.holds(db, token)):
             return []
-        return await self._write(lambda step: upkeep.reclaim(step, queue, token, lease_s, limit), drains=True)
+        return await self._write(lambda unit: upkeep.reclaim(unit, queue, token, lease_s, limit), drains=True)
 
     async def cleanup(self, cleanup: Cleanup) -> int:
         return await self._write(
-            lambda step: upkeep.cleanup(step, cleanup, self._finished.remember_s), drains=True
+            lambda unit: upkeep.cleanup(unit, cleanup, self._finished.remember_s), drains=True
         )
 
     async def get(self, message_id: str) -> Account | None:
@@ -172,13 +170,13 @@ class SqliteStore:
         return self._read(lambda db: tallies.tally(db, operation))
 
     async def bury(self, letters: Sequence[DeadLetter]) -> AbstractSet[str]:
-        return await self._write(lambda step: burial.bury(step, letters))
+        return await self._write(lambda unit: moves.bury(unit, letters))
 
     async def redrive(
         self, queue: str, letters: Sequence[LetterKey], *, actor: str, operation: str | None = None
     ) -> AbstractSet[str]:
         return await self._write(
-            lambda step: moves.redrive(step, queue, letters, actor, operation), drains=True
+            lambda unit: moves.redrive(unit, queue, letters, actor, operation), drains=True
         )
 
     async def remove(
@@ -191,32 +189,32 @@ class SqliteStore:
         operation: str | None = None,
     ) -> AbstractSet[str]:
         return await self._write(
-            lambda step: moves.remove(step, queue, letters, move, actor, operation), drains=True
+            lambda unit: moves.remove(unit, queue, letters, move, actor, operation), drains=True
         )
 
     async def cancel(self, queue: str, ids: Sequence[str], *, actor: str) -> AbstractSet[str]:
-        return await self._write(lambda step: moves.cancel(step, queue, ids, actor), drains=True)
+        return await self._write(lambda unit: moves.cancel(unit, queue, ids, actor), drains=True)
 
     async def purge(self, queue: str, *, actor: str, limit: int = PAGE) -> int:
-        return await self._write(lambda step: moves.purge(step, queue, actor, limit), drains=True)
+        return await self._write(lambda unit: moves.purge(unit, queue, actor, limit), drains=True)
 
     async def run_now(self, queue: str, ids: Sequence[str]) -> AbstractSet[str]:
-        return await self._write(lambda step: moves.run_now(step, queue, ids), drains=True)
+        return await self._write(lambda unit: moves.run_now(unit, queue, ids), drains=True)
 
     async def queues(self) -> list[QueueCounts]:
-        return self._read(lambda db: counts.queues(db, self.now()))
+        return self._read(lambda db: lanes.queues(db, self.now()))
 
     async def lanes(self, queue: str, *, after: str | None = None, limit: int = PAGE) -> list[Lane]:
-        return self._read(lambda db: counts.lanes(db, queue, after, limit))
+        return self._read(lambda db: lanes.lanes(db, queue, after, limit))
 
     async def lane(self, queue: str, tenant: str) -> Lane | None:
-        return self._read(lambda db: counts.lane(db, queue, tenant))
+        return self._read(lambda db: lanes.lane(db, queue, tenant))
 
     async def set_lane(self, queue: str, tenant: str, change: LaneChange) -> Lane:
-        return await self._write(lambda step: counts.set_lane(step, queue, tenant, change), drains=True)
+        return await self._write(lambda unit: lanes.set_lane(unit, queue, tenant, change), drains=True)
 
     async def set_queue(self, queue: str, state: LaneState) -> None:
-        await self._write(lambda step: counts.set_queue(step, queue, state), drains=True)
+        await self._write(lambda unit: lanes.set_queue(unit, queue, state), drains=True)
 
     async def get_record(self, kind: str, record_id: str) -> Record | None:
         return self._read(lambda db: records.get_record(db, kind, record_id, self.now()))
@@ -232,7 +230,7 @@ class SqliteStore:
     ) -> int:
         text = records.encode_document(document)
         return await self._write(
-            lambda step: records.put_record(step, kind, record_id, text, expected, ttl_s), drains=True
+            lambda unit: records.put_record(unit, kind, record_id, text, expected, ttl_s), drains=True
         )
 
     async def list_records(self, kind: str, *, after: str | None = None, limit: int = PAGE) -> list[Record]:
@@ -240,13 +238,13 @@ class SqliteStore:
 
     async def delete_record(self, kind: str, record_id: str, *, expected: int | None) -> bool:
         return await self._write(
-            lambda step: records.delete_record(step, kind, record_id, expected), drains=True
+            lambda unit: records.delete_record(unit, kind, record_id, expected), drains=True
         )
 
     async def write_journal(self, name: str, document: Document, *, expected_head: int | None = None) -> int:
         text = records.encode_document(document)
         return await self._write(
-            lambda step: records.write_journal(step, name, text, expected_head), drains=True
+            lambda unit: records.write_journal(unit, name, text, expected_head), drains=True
         )
 
     async def read_journal(self, name: str, *, after: int = 0, limit: int = PAGE) -> list[JournalRow]:
@@ -256,9 +254,9 @@ class SqliteStore:
         """The answer to a claim that finds nothing; None when it has to look properly."""
         self._workings().waiting.claiming(asked.queue)
         now = self.now()
-        seen = claiming.peek(db, asked.queue, now)
+        seen = claim.peek(db, asked.queue, now)
         wanted = seen.has_suspect(now) if asked.alone else seen.has_work(now)
-        if wanted or claiming.holds(db, asked.token):
+        if wanted or claim.holds(db, asked.token):
             return None
         return Claimed((), seen.has_suspect(now), seen.next_at(now))
 
@@ -267,12 +265,12 @@ class SqliteStore:
         with workings.reading, translated(self.path):
             return work(workings.reader)
 
-    async def _write(self, operation: Operation[T], *, drains: bool = False) -> T:
-        def step_in_time(step: Step) -> T:
-            self._clock.keep(step.db)
-            return operation(step)
+    async def _write(self, work: Work[T], *, drains: bool = False) -> T:
+        def work_in_time(unit: Unit) -> T:
+            self._clock.keep(unit.db)
+            return work(unit)
 
-        return await self._workings().writer.run(step_in_time, drains=drains)
+        return await self._workings().writer.run(work_in_time, drains=drains)
 
     def _instant(self) -> Instant:
         return self._clock.read().later(self.skew_ms)

@@ -16,10 +16,10 @@ from redrive.core.lifecycle import State
 from redrive.core.message import Entry, content_digest
 from redrive.core.ports import APPEND_BYTES, APPEND_MESSAGES, Receipt, Status
 from redrive.stores.sqlite.connection import DIALECT
-from redrive.stores.sqlite.families import Parents, find_parents, open_children, shared_size
-from redrive.stores.sqlite.lanes import LaneBook
+from redrive.stores.sqlite.content import Parents, find_parents, open_children, shared_size
+from redrive.stores.sqlite.lane_book import LaneBook
 from redrive.stores.sqlite.rows import encode_headers, encode_list
-from redrive.stores.sqlite.writer import Step
+from redrive.stores.sqlite.writer import Unit
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "append")
@@ -79,7 +79,7 @@ def check_entries(groups: Sequence[Sequence[Entry]]) -> list[Entry]:
 class _Judge:
     """What is known while entries are judged: messages by id, keys with their holder, parents."""
 
-    step: Step
+    unit: Unit
     book: LaneBook
     known: dict[str, _Known]
     parents: Parents
@@ -89,7 +89,7 @@ class _Judge:
         """Who has a dedupe key, in the file or earlier in this call."""
         if key not in self.keys:
             lane = self.book.tenant(key[0]).lane
-            row = self.step.db.execute(SQL["dedupe_holder"], (lane, key[1], self.step.now)).fetchone()
+            row = self.unit.db.execute(SQL["dedupe_holder"], (lane, key[1], self.unit.now)).fetchone()
             self.keys[key] = row
         return self.keys[key]
 
@@ -97,7 +97,7 @@ class _Judge:
         """A holder's state. One whose record is gone was done: whatever else frees its key."""
         if message_id in self.known:
             return self.known[message_id].state
-        found = self.step.db.execute(SQL["state_of"], (message_id,)).get
+        found = self.unit.db.execute(SQL["state_of"], (message_id,)).get
         return State(found) if found else State.DONE
 
     def identity(self, entry: Entry) -> _Identity:
@@ -106,15 +106,15 @@ class _Judge:
         return _Identity(queue, message.tenant, message.track, message.dedupe, message.parent, content)
 
 
-def append(step: Step, groups: Sequence[Sequence[Entry]], entries: Sequence[Entry]) -> list[list[Receipt]]:
-    """The step of `Outbox.append`; `entries` are those of all groups."""
-    book = LaneBook.named(step, entries[0].message.queue)
+def append(unit: Unit, groups: Sequence[Sequence[Entry]], entries: Sequence[Entry]) -> list[list[Receipt]]:
+    """The write of `Outbox.append`; `entries` are those of all groups."""
+    book = LaneBook.named(unit, entries[0].message.queue)
     book.read_ahead(tenants=(entry.message.tenant for entry in entries))
     wanted = encode_list([entry.message.id for entry in entries])
-    rows: list[Any] = step.db.execute(SQL["known"], (wanted,)).fetchall()
+    rows: list[Any] = unit.db.execute(SQL["known"], (wanted,)).fetchall()
     known = {row[0]: _Known(State(row[1]), _Identity(*row[2:])) for row in rows}
-    parents = find_parents(step.db, book.queue.queue, (entry.message for entry in entries))
-    judge = _Judge(step, book, known, parents)
+    parents = find_parents(unit.db, book.queue.queue, (entry.message for entry in entries))
+    judge = _Judge(unit, book, known, parents)
     accepted: list[Entry] = []
     receipts = [_judge_group(judge, group, accepted) for group in groups]
     if accepted:
@@ -172,8 +172,8 @@ def _judge_entry(judge: _Judge, entry: Entry, taken: list[Entry], index: int | N
 
 
 def _write(judge: _Judge, accepted: Sequence[Entry]) -> None:
-    step, book, parents = judge.step, judge.book, judge.parents
-    queue, first = book.queue.queue, 1 + step.db.execute(SQL["last_seq"]).get
+    unit, book, parents = judge.unit, judge.book, judge.parents
+    queue, first = book.queue.queue, 1 + unit.db.execute(SQL["last_seq"]).get
     messages, bodies, keys = [], [], []
     for seq, entry in enumerate(accepted, first):
         message, lane = entry.message, book.tenant(entry.message.tenant)
@@ -199,8 +199,8 @@ def _write(judge: _Judge, accepted: Sequence[Entry]) -> None:
         bodies.append((seq, encode_headers(message.headers), body))
         if dedupe is not None:
             keys.append((lane.lane, dedupe, message.id, _hash_of(entry)))
-    step.db.executemany(SQL["add_message"], messages)
-    step.db.executemany(SQL["add_body"], bodies)
-    step.db.executemany(SQL["take_key"], keys)
+    unit.db.executemany(SQL["add_message"], messages)
+    unit.db.executemany(SQL["add_body"], bodies)
+    unit.db.executemany(SQL["take_key"], keys)
     if parents:
-        open_children(step.db, (entry.message for entry in accepted))
+        open_children(unit.db, (entry.message for entry in accepted))

@@ -1,4 +1,4 @@
-"""How full the file is, and what an operator should know of it: `capacity` and `examine`.
+"""How full the file is, what an operator should know of it, and copies of it while it is in use.
 
 Sizes by state are estimates: how many there are, by the mean of some bodies and what their rows cost beside
 them; what neither waits nor is dead counts as finished. The check of the file's structure reads all of it, so
@@ -8,9 +8,10 @@ Known weakness: what a disk quota still allows is not seen.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +19,8 @@ from pathlib import Path
 import apsw
 
 from redrive.core.condition import Capacity, Finding, Grade
-from redrive.core.private import wider
+from redrive.core.errors import StoreError
+from redrive.core.private import create_file, wider
 from redrive.stores.sqlite.connection import DIALECT, open_reader
 from redrive.stores.sqlite.forks import Section
 from redrive.stores.sqlite.witness import losses
@@ -26,10 +28,14 @@ from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "examination")
 
+Progress = Callable[[int, int], None]
+"""Hears of pages done and pages in all."""
+
 CHECK_S = 5.0
 _CHECK_STEPS = 10_000
 _MENDED = (3, 51, 3)
 _LOW_DISK = 1024**3
+_BACKUP_PAGES = 1_000
 _LONG_LOG = 256 * 1024**2
 _BESIDE = ("-wal", "-shm", "-gate", "-turn", "-reserve")
 
@@ -183,3 +189,51 @@ def _structure(db: apsw.Connection, check_s: float) -> Finding:
 
 def _mebibytes(count: int) -> str:
     return f"{count / 1024**2:,.0f} MiB"
+
+
+async def copy_file(source: Path, target: Path, progress: Progress | None) -> None:
+    """SQLite's online backup, in a thread of its own; `progress` hears of it in this one."""
+    loop = asyncio.get_running_loop()
+
+    def tell(done: int, total: int) -> None:
+        if progress is not None:
+            loop.call_soon_threadsafe(progress, done, total)
+
+    await asyncio.to_thread(_copy_aside, source, target, tell)
+
+
+def _copy_aside(source: Path, target: Path, tell: Progress) -> None:
+    with Section():
+        _copy(source, target, tell)
+
+
+def _copy(source: Path, target: Path, tell: Progress) -> None:
+    if target.exists():
+        raise StoreError(f"{target} exists already: a backup never overwrites, name a new file")
+    if not target.parent.is_dir():
+        raise StoreError(f"{target}: the folder {target.parent} does not exist: create it first")
+    # Written beside its name and renamed at the end, so that a backup is whole or not there.
+    unfinished = target.with_name(target.name + "-unfinished")
+    unfinished.unlink(missing_ok=True)
+    origin = open_reader(source)
+    try:
+        _copy_pages(origin, unfinished, tell)
+        unfinished.rename(target)
+    finally:
+        origin.close()
+        unfinished.unlink(missing_ok=True)
+
+
+def _copy_pages(origin: apsw.Connection, target: Path, tell: Progress) -> None:
+    create_file(target).close()
+    copy = apsw.Connection(str(target))
+    try:
+        # A snapshot keeps writers of other connections from starting the copy over.
+        origin.execute("begin; select count(*) from queues").fetchall()
+        with copy.backup("main", origin, "main") as backup:
+            while not backup.done:
+                backup.step(_BACKUP_PAGES)
+                tell(backup.page_count - backup.remaining, backup.page_count)
+        copy.pragma("journal_mode", "delete")
+    finally:
+        copy.close()

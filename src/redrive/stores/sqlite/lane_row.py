@@ -1,4 +1,4 @@
-"""One lane as its row has it, while a step changes it.
+"""One lane as its row has it, while a write changes it.
 
 A hold with a `probe_at` was made by a verdict and ends with the first message that gets through; a person's
 pause or hold has none, and no verdict changes it. What was switched is written by the LaneBook.

@@ -1,228 +1,101 @@
-"""The lanes of one queue during one step: read once, changed in memory, written once.
-
-Every verb changes lanes through a LaneBook, so where a lane stands (ring, timer, parked) is decided in one
-place, with `core.lanes.place`. A lane may stay in the ring, or wake, with nothing due after its messages were
-removed: the next claim finds that out and places it again.
-"""
+"""Queues and lanes as people see them, and the switches they may set."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import Any
 
 import apsw
-import msgspec
 
-from redrive.core.lanes import LaneState, Place, Ring, next_run_at, place
-from redrive.core.limits import Window
+from redrive.core.errors import ConfigurationError
+from redrive.core.lanes import Lane, LaneChange, LaneState
+from redrive.core.ports import QueueCounts
 from redrive.stores.sqlite.connection import DIALECT
-from redrive.stores.sqlite.lane_row import LaneRow, read_lane
-from redrive.stores.sqlite.writer import Step
+from redrive.stores.sqlite.lane_book import SQL as BOOK
+from redrive.stores.sqlite.lane_book import LaneBook, find_queue
+from redrive.stores.sqlite.lane_row import read_lane
+from redrive.stores.sqlite.ledger import snapshot
+from redrive.stores.sqlite.writer import Unit
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "lanes")
 
-_encode = msgspec.json.Encoder().encode
+
+def queues(db: apsw.Connection, now: int) -> list[QueueCounts]:
+    """The work of `Lanes.queues`."""
+    with snapshot(db):
+        return [_counts(db, row, now) for row in db.execute(SQL["queues"]).fetchall()]
 
 
-@dataclass(slots=True)
-class QueueRow:
-    """A queue's row; `ring` and `window` are changed in place or replaced."""
-
-    queue: int
-    name: str
-    state: LaneState
-    ring: Ring
-    window: Window
-
-
-def find_queue(db: apsw.Connection, name: str) -> QueueRow | None:
-    """The queue of that name."""
-    return _queue_row(db.execute(SQL["queue"], (name,)).fetchone())
-
-
-def _queue_row(row: tuple[int, str, str, int, int, int, int, int] | None) -> QueueRow | None:
-    if row is None:
-        return None
-    queue, name, state, next_turn, round_, round_ends, began_at, used = row
-    return QueueRow(
-        queue, name, LaneState(state), Ring(next_turn, round_, round_ends), Window(began_at, used)
+def _counts(db: apsw.Connection, row: Any, now: int) -> QueueCounts:
+    queue, name, state, waiting, suspects, in_flight, done, dead = row
+    later, tried = db.execute(SQL["later"], (queue, now)).get if waiting > suspects else (0, 0)
+    if suspects:
+        more = db.execute(SQL["later_suspects"], (queue, now)).get
+        later, tried = later + more[0], tried + more[1]
+    return QueueCounts(
+        queue=name,
+        state=LaneState(state),
+        pending=waiting - later,
+        scheduled=later - tried,
+        retry_scheduled=tried,
+        processing=in_flight,
+        published=done,
+        dlq=dead,
+        suspects=suspects,
+        oldest_due_at=db.execute(SQL["oldest"], (queue,)).get if waiting else None,
     )
 
 
-class LaneBook:
-    """The lanes of one queue that a step reads and changes. `close` writes them."""
-
-    def __init__(self, step: Step, queue: QueueRow) -> None:
-        self.queue = queue
-        self._step = step
-        self._lanes: dict[int, LaneRow] = {}
-        self._by_tenant: dict[str, LaneRow] = {}
-
-    @classmethod
-    def named(cls, step: Step, name: str) -> LaneBook:
-        """The book of a queue that is made when it does not exist."""
-        found = find_queue(step.db, name)
+def lanes(db: apsw.Connection, queue: str, after: str | None, limit: int) -> list[Lane]:
+    """The work of `Lanes.lanes`."""
+    with snapshot(db):
+        found = find_queue(db, queue)
         if found is None:
-            step.db.execute(SQL["create_queue"], (name,))
-            found = find_queue(step.db, name)
-        assert found is not None  # noqa: S101 - it was made in this transaction
-        return cls(step, found)
-
-    @classmethod
-    def numbered(cls, step: Step, queue: int) -> LaneBook:
-        """The book of a queue that a message belongs to."""
-        found = _queue_row(step.db.execute(SQL["queue_by_number"], (queue,)).fetchone())
-        assert found is not None  # noqa: S101 - queues are never removed
-        return cls(step, found)
-
-    def lane(self, number: int) -> LaneRow:
-        """A lane that exists."""
-        found = self._lanes.get(number)
-        return found or self._keep(read_lane(self._step.db.execute(SQL["lane"], (number,)).fetchone()))
-
-    def tenant(self, tenant: str) -> LaneRow:
-        """A tenant's lane, made when it does not exist."""
-        found = self._by_tenant.get(tenant)
-        if found is not None:
-            return found
-        db = self._step.db
-        number = db.execute(SQL["lane_of_tenant"], (self.queue.queue, tenant)).get
-        if number is None:
-            db.execute(SQL["create_lane"], (self.queue.queue, tenant))
-            number = db.last_insert_rowid()
-        return self.lane(number)
-
-    def read_ahead(self, *, lanes: Iterable[int] = (), tenants: Iterable[str] = ()) -> None:
-        """Read many lanes by one statement, where asking for each would cost more than the rest."""
-        for statement, keys in (("lanes_by_number", set(lanes)), ("lanes_by_tenant", set(tenants))):
-            if len(keys) > 1:
-                self.read(statement, _encode(list(keys)).decode())
-
-    def read(self, statement: str, *arguments: int | str) -> list[LaneRow]:
-        """The lanes that a statement finds; they are in the book from now on."""
-        rows = self._step.db.execute(SQL[statement], (self.queue.queue, *arguments))
-        return [self._lanes.get(row[0]) or self._keep(read_lane(row)) for row in rows]
-
-    def join_ring(self, lane: LaneRow) -> None:
-        """To the ring's tail, with a whole turn before it."""
-        lane.turn, lane.wake_at, lane.consecutive = self.queue.ring.rotate(), None, 0
-        lane.last_round = self.queue.ring.round
-        self._step.due.add(self.queue.name)
-
-    def next_due_at(self, lane: LaneRow) -> int | None:
-        """The earliest waiting message of a lane, found in the index."""
-        found = [
-            self._step.db.execute(SQL["next_due"], (lane.lane, track)).get
-            for track, count in lane.waiting.items()
-            if count > 0
-        ]
-        return min((due_at for due_at in found if due_at is not None), default=None)
-
-    def close(self) -> None:
-        """Place every lane that was read, and write what changed."""
-        for lane in self._lanes.values():
-            self._place(lane)
-        self.write_places()
-        self._write_switches()
-        self._write_windows()
-        self._step.db.executemany(SQL["write_counters"], _counters(self._lanes.values()))
-        ring, window = self.queue.ring, self.queue.window
-        self._step.db.execute(
-            SQL["write_queue"],
-            (
-                self.queue.state,
-                ring.next_turn,
-                ring.round,
-                ring.round_ends,
-                window.began_at,
-                window.used,
-                self.queue.queue,
-            ),
-        )
-
-    def write_places(self) -> None:
-        """Write where lanes stand, so that the ring can be read again."""
-        moved = []
-        for lane in self._lanes.values():
-            at = (lane.turn, lane.wake_at)
-            if at != lane.was_at:
-                moved.append((*at, lane.lane))
-                lane.was_at = at
-        self._step.db.executemany(SQL["write_place"], moved)
-
-    def _write_switches(self) -> None:
-        switched = [lane for lane in self._lanes.values() if lane.switched]
-        for lane in switched:
-            if lane.suspects and lane.may_run():
-                self._step.due.add(self.queue.name)
-        rows = [
-            (
-                lane.state,
-                lane.weight,
-                lane.cap,
-                lane.probe_at,
-                lane.held_reason,
-                lane.rate and lane.rate.count,
-                lane.rate and lane.rate.period_s,
-                lane.lane,
-            )
-            for lane in switched
-        ]
-        self._step.db.executemany(SQL["write_switches"], rows)
-
-    def _write_windows(self) -> None:
-        rows = [
-            (lane.window.began_at, lane.window.used, lane.free_at(self._step.now), lane.lane)
-            for lane in self._lanes.values()
-            if lane.rated
-        ]
-        self._step.db.executemany(SQL["write_window"], rows)
-
-    def tenants(self) -> dict[int, str]:
-        """The tenants of the lanes in the book."""
-        return {lane.lane: lane.tenant for lane in self._lanes.values()}
-
-    def _keep(self, lane: LaneRow) -> LaneRow:
-        self._lanes[lane.lane] = self._by_tenant[lane.tenant] = lane
-        return lane
-
-    def _place(self, lane: LaneRow) -> None:
-        if lane.was_idle and lane.came_due_at is not None:
-            lane.last_round = self.queue.ring.round
-        if lane.count() == 0 or not (lane.may_run() or lane.may_probe()):
-            lane.turn = lane.wake_at = None
-        elif lane.turn is None or lane.free_at(self._step.now) > self._step.now:
-            lane.turn = None
-            self._place_outside(lane)
-
-    def _place_outside(self, lane: LaneRow) -> None:
-        if lane.wake_at is None and not lane.was_idle:
-            due_at = self.next_due_at(lane)
-        else:
-            due_at = min((at for at in (lane.wake_at, lane.came_due_at) if at is not None), default=None)
-        free_at = lane.free_at(self._step.now)
-        where = place(lane.state, lane.in_flight, lane.cap, due_at, self._step.now, lane.probe_at, free_at)
-        if where is Place.RING:
-            self.join_ring(lane)
-        else:
-            lane.wake_at = next_run_at(lane.state, due_at, lane.probe_at, free_at)
+            return []
+        rows: list[Any] = db.execute(SQL["lanes"], (found.queue, after or "", limit)).fetchall()
+    return [read_lane(row).noun(queue, found.ring.round) for row in rows]
 
 
-def _counters(lanes: Iterable[LaneRow]) -> list[tuple[int | str | None, ...]]:
-    return [
-        (
-            *lane.waiting.values(),
-            lane.suspects,
-            lane.in_flight,
-            lane.dead,
-            lane.done,
-            lane.served,
-            lane.last_served_at,
-            lane.last_round,
-            lane.consecutive,
-            lane.last_track,
-            lane.lane,
-        )
-        for lane in lanes
-    ]
+def lane(db: apsw.Connection, queue: str, tenant: str) -> Lane | None:
+    """The work of `Lanes.lane`."""
+    with snapshot(db):
+        found = find_queue(db, queue)
+        if found is None:
+            return None
+        number = db.execute(BOOK["lane_of_tenant"], (found.queue, tenant)).get
+        row = db.execute(BOOK["lane"], (number,)).fetchone()
+    return None if row is None else read_lane(row).noun(queue, found.ring.round)
+
+
+def queue_names(db: apsw.Connection) -> list[str]:
+    """The work of `Upkeep.queue_names`."""
+    return [name for (name,) in db.execute(SQL["queue_names"])]
+
+
+def set_lane(unit: Unit, queue: str, tenant: str, change: LaneChange) -> Lane:
+    """The write of `Lanes.set_lane`."""
+    if change.weight is not None and change.weight < 1:
+        raise ConfigurationError(f"weight is {change.weight}: at least 1")
+    if change.cap is not None and change.cap < 0:
+        raise ConfigurationError(f"cap is {change.cap}: at least 1, or 0 for none")
+    book = LaneBook.named(unit, queue)
+    lane = book.tenant(tenant)
+    if change.state is not None:
+        lane.switch(change.state)
+    lane.weight = change.weight or lane.weight
+    if change.cap is not None:
+        lane.cap = change.cap or None
+    if change.rate is not None or change.unlimited:
+        lane.set_rate(None if change.unlimited else change.rate)
+    lane.switched = True
+    book.close()
+    return lane.noun(queue, book.queue.ring.round)
+
+
+def set_queue(unit: Unit, queue: str, state: LaneState) -> None:
+    """The write of `Lanes.set_queue`."""
+    book = LaneBook.named(unit, queue)
+    book.queue.state = state
+    book.close()
+    if state is LaneState.RUNNING:
+        unit.due.add(queue)

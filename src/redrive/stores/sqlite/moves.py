@@ -1,4 +1,4 @@
-"""What people do to single messages: redrive, remove, cancel, purge, run now.
+"""What people do to single messages: redrive, remove, cancel, purge, run now, and taking dead letters in.
 
 Every move is compare-and-set, a letter's by its generation too; the ids that moved are returned. A discarded
 or replaced letter keeps its content, an archived one only its bare record, a cancelled message loses its
@@ -10,134 +10,262 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from redrive.core.letters import LetterKey, RedriveResult
+from redrive.core.letters import DeadLetter, LetterKey, RedriveResult
 from redrive.core.lifecycle import Move, State, after
+from redrive.core.message import Message, content_digest
+from redrive.stores.sqlite.append import body_hash
 from redrive.stores.sqlite.connection import DIALECT
-from redrive.stores.sqlite.failures import remove_failures
-from redrive.stores.sqlite.families import close_children, remove_bodies
-from redrive.stores.sqlite.lanes import LaneBook, find_queue
-from redrive.stores.sqlite.letters import remove_letters
+from redrive.stores.sqlite.content import (
+    add_failures,
+    add_letters,
+    close_children,
+    find_parents,
+    open_children,
+    remove_bodies,
+    remove_failures,
+    remove_letters,
+    shared_size,
+)
+from redrive.stores.sqlite.lane_book import LaneBook, find_queue
+from redrive.stores.sqlite.rows import encode_headers
 from redrive.stores.sqlite.tallies import Count, Tallies
-from redrive.stores.sqlite.writer import Step
+from redrive.stores.sqlite.writer import Unit
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "moves")
 SETTLE = load_sql(DIALECT, "settle")
+LAST_SEQ = load_sql(DIALECT, "append")["last_seq"]
 
 
 def redrive(
-    step: Step, queue: str, letters: Sequence[LetterKey], actor: str, operation: str | None
+    unit: Unit, queue: str, letters: Sequence[LetterKey], actor: str, operation: str | None
 ) -> set[str]:
-    """The step of `Moves.redrive`."""
-    book = _book(step, queue)
+    """The write of `Moves.redrive`."""
+    book = _book(unit, queue)
     if book is None:
         return set()
-    bindings = [(each.id, each.generation, book.queue.queue, step.now, operation) for each in letters]
-    rows: list[Any] = step.db.executemany(SQL["redrive"], bindings).fetchall()
+    bindings = [(each.id, each.generation, book.queue.queue, unit.now, operation) for each in letters]
+    rows: list[Any] = unit.db.executemany(SQL["redrive"], bindings).fetchall()
     for _, _, number, _ in rows:
         lane = book.lane(number)
         lane.dead -= 1
-        lane.add("redrive", step.now)
-    step.db.executemany(
+        lane.add("redrive", unit.now)
+    unit.db.executemany(
         SQL["add_redrive"],
         [
-            (seq, generation, step.now, actor, operation, RedriveResult.PENDING)
+            (seq, generation, unit.now, actor, operation, RedriveResult.PENDING)
             for seq, _, _, generation in rows
         ],
     )
-    return _end_deaths(step, book, rows, operation)
+    return _end_deaths(unit, book, rows, operation)
 
 
 def remove(
-    step: Step, queue: str, letters: Sequence[LetterKey], move: Move, actor: str, operation: str | None
+    unit: Unit, queue: str, letters: Sequence[LetterKey], move: Move, actor: str, operation: str | None
 ) -> set[str]:
-    """The step of `Moves.remove`."""
+    """The write of `Moves.remove`."""
     if after(State.DEAD, move) is not State.REMOVED:
         raise ValueError(f"{move} does not remove a dead letter: discard, replace or archive it")
-    book = _book(step, queue)
+    book = _book(unit, queue)
     if book is None:
         return set()
-    what = (book.queue.queue, move, actor, step.now, operation)
+    what = (book.queue.queue, move, actor, unit.now, operation)
     bindings = [(each.id, each.generation, *what) for each in letters]
-    rows: list[Any] = step.db.executemany(SQL["remove"], bindings).fetchall()
+    rows: list[Any] = unit.db.executemany(SQL["remove"], bindings).fetchall()
     for row in rows:
         book.lane(row[2]).dead -= 1
-    _free_keys(step, ((lane, dedupe, message_id) for _, message_id, lane, dedupe, *_ in rows))
+    _free_keys(unit, ((lane, dedupe, message_id) for _, message_id, lane, dedupe, *_ in rows))
     if move is Move.ARCHIVE:
-        _strip(step, rows)
-    return _end_deaths(step, book, rows, operation)
+        _strip(unit, rows)
+    return _end_deaths(unit, book, rows, operation)
 
 
-def _end_deaths(step: Step, book: LaneBook, rows: Sequence[Any], operation: str | None) -> set[str]:
+def _end_deaths(unit: Unit, book: LaneBook, rows: Sequence[Any], operation: str | None) -> set[str]:
     moved = {row[1] for row in rows}
-    remove_letters(step.db, moved)
+    remove_letters(unit.db, moved)
     tallies = Tallies()
     tallies.add(operation, Count.MOVED, len(moved))
-    tallies.write(step)
+    tallies.write(unit)
     book.close()
     return moved
 
 
-def _strip(step: Step, rows: Sequence[Any]) -> None:
+def _strip(unit: Unit, rows: Sequence[Any]) -> None:
     """Archived letters keep a bare record; a body stays while open children need it."""
     seqs = [row[0] for row in rows]
-    remove_failures(step.db, seqs)
-    step.db.executemany(SETTLE["remove_redrives"], [(seq,) for seq in seqs])
-    step.db.executemany(SETTLE["remove_content"], [(row[0],) for row in rows if not row[5]])
-    close_children(step.db, (row[4] for row in rows))
+    remove_failures(unit.db, seqs)
+    unit.db.executemany(SETTLE["remove_redrives"], [(seq,) for seq in seqs])
+    unit.db.executemany(SETTLE["remove_content"], [(row[0],) for row in rows if not row[5]])
+    close_children(unit.db, (row[4] for row in rows))
 
 
-def cancel(step: Step, queue: str, ids: Sequence[str], actor: str, move: Move = Move.CANCEL) -> set[str]:
-    """The step of `Moves.cancel`."""
-    book = _book(step, queue)
+def cancel(unit: Unit, queue: str, ids: Sequence[str], actor: str, move: Move = Move.CANCEL) -> set[str]:
+    """The write of `Moves.cancel`."""
+    book = _book(unit, queue)
     if book is None:
         return set()
-    bindings = [(each, book.queue.queue, move, actor, step.now) for each in ids]
-    rows: list[Any] = step.db.executemany(SQL["cancel"], bindings).fetchall()
+    bindings = [(each, book.queue.queue, move, actor, unit.now) for each in ids]
+    rows: list[Any] = unit.db.executemany(SQL["cancel"], bindings).fetchall()
     tallies = Tallies()
     for _, _, number, track, crashes, *_, operation in rows:
         book.lane(number).leave(track, suspect=crashes > 0)
         tallies.add(operation, Count.REMOVED)
-    remove_bodies(step.db, ((row[0], row[8]) for row in rows))
-    close_children(step.db, (row[7] for row in rows))
-    step.db.executemany(
+    remove_bodies(unit.db, ((row[0], row[8]) for row in rows))
+    close_children(unit.db, (row[7] for row in rows))
+    unit.db.executemany(
         SETTLE["redrive_result"], [(row[0], row[5], RedriveResult.REMOVED) for row in rows if row[5] > 0]
     )
-    _free_keys(step, ((row[2], row[6], row[1]) for row in rows))
-    tallies.write(step)
+    _free_keys(unit, ((row[2], row[6], row[1]) for row in rows))
+    tallies.write(unit)
     book.close()
     return {row[1] for row in rows}
 
 
-def purge(step: Step, queue: str, actor: str, limit: int) -> int:
-    """The step of `Moves.purge`."""
-    found = find_queue(step.db, queue)
+def purge(unit: Unit, queue: str, actor: str, limit: int) -> int:
+    """The write of `Moves.purge`."""
+    found = find_queue(unit.db, queue)
     if found is None:
         return 0
-    ids = [row[0] for row in step.db.execute(SQL["waiting_page"], (found.queue, limit))]
-    return len(cancel(step, queue, ids, actor, Move.PURGE))
+    ids = [row[0] for row in unit.db.execute(SQL["waiting_page"], (found.queue, limit))]
+    return len(cancel(unit, queue, ids, actor, Move.PURGE))
 
 
-def run_now(step: Step, queue: str, ids: Sequence[str]) -> set[str]:
-    """The step of `Moves.run_now`."""
-    book = _book(step, queue)
+def run_now(unit: Unit, queue: str, ids: Sequence[str]) -> set[str]:
+    """The write of `Moves.run_now`."""
+    book = _book(unit, queue)
     if book is None:
         return set()
-    bindings = [(each, book.queue.queue, step.now) for each in ids]
-    rows: list[Any] = step.db.executemany(SQL["run_now"], bindings).fetchall()
+    bindings = [(each, book.queue.queue, unit.now) for each in ids]
+    rows: list[Any] = unit.db.executemany(SQL["run_now"], bindings).fetchall()
     for _, number, due_at, crashes in rows:
         if crashes == 0:
             book.lane(number).comes_due(due_at)
         else:
-            step.due.add(queue)
+            unit.due.add(queue)
     book.close()
     return {row[0] for row in rows}
 
 
-def _book(step: Step, queue: str) -> LaneBook | None:
-    found = find_queue(step.db, queue)
-    return None if found is None else LaneBook(step, found)
+def _book(unit: Unit, queue: str) -> LaneBook | None:
+    found = find_queue(unit.db, queue)
+    return None if found is None else LaneBook(unit, found)
 
 
-def _free_keys(step: Step, keys: Iterable[tuple[int, str | None, str]]) -> None:
-    step.db.executemany(SQL["free_key"], [key for key in keys if key[1] is not None])
+def _free_keys(unit: Unit, keys: Iterable[tuple[int, str | None, str]]) -> None:
+    unit.db.executemany(SQL["free_key"], [key for key in keys if key[1] is not None])
+
+
+def bury(unit: Unit, letters: Sequence[DeadLetter]) -> set[str]:
+    """The write of `Moves.bury`."""
+    return _Burial(unit).run(letters)
+
+
+class _Burial:
+    """One call of bury: the lanes it touches, and the numbers it gives.
+
+    A letter that is not known gets a new row; one that was archived gets its own row back, unless that is the
+    record of a later death. Everything else that is known is skipped. A child whose parent is gone, or has
+    lost its body, brings both back: a record that its children keep, and that its own letter may replace.
+    """
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit, self._db = unit, unit.db
+        self._books: dict[str, LaneBook] = {}
+        self._taken: dict[str, int] = {}
+        self._last: int = unit.db.execute(LAST_SEQ).get
+
+    def run(self, letters: Sequence[DeadLetter]) -> set[str]:
+        for letter in letters:
+            self._take_in(letter)
+        add_letters(self._db, list(self._taken.values()))
+        for book in self._books.values():
+            book.close()
+        return set(self._taken)
+
+    def _book(self, queue: str) -> LaneBook:
+        if queue not in self._books:
+            self._books[queue] = LaneBook.named(self._unit, queue)
+        return self._books[queue]
+
+    def _take_in(self, letter: DeadLetter) -> None:
+        message = letter.message
+        row = self._db.execute(SQL["known"], (message.id, message.queue, letter.progress.generation))
+        known: tuple[int, int] | None = row.fetchone()
+        if known is None:
+            self._last += 1
+            self._write("take_in", self._last, letter, self._shared(letter))
+        elif known[1]:
+            self._write("restore", known[0], letter, self._shared(letter))
+
+    def _shared(self, letter: DeadLetter) -> int:
+        """What it shares with its siblings, in bytes; InvalidMessage when nobody has it."""
+        message = letter.message
+        parents = find_parents(self._db, self._book(message.queue).queue.queue, [message])
+        if (
+            None in parents.values()
+            and letter.shared is not None
+            and self._bring_back(message, letter.shared)
+        ):
+            return len(letter.shared)
+        return shared_size(parents, message)
+
+    def _bring_back(self, message: Message, shared: bytes) -> bool:
+        """Give a parent its body again, or the store its parent; False when another message has its id."""
+        book = self._book(message.queue)
+        known: tuple[int, int] | None = self._db.execute(SQL["parent"], (message.parent,)).fetchone()
+        if message.parent == message.id or (known is not None and known[1] != book.queue.queue):
+            return False
+        if known is None:
+            self._last += 1
+            lane = book.tenant(message.tenant).lane
+            row = (self._last, message.parent, book.queue.queue, lane, message.track, message.enqueued_at)
+            self._db.execute(SQL["add_parent"], (*row, message.ttl_s, len(shared), self._unit.now))
+        self._db.execute(SQL["write_shared"], (self._last if known is None else known[0], shared))
+        return True
+
+    def _write(self, statement: str, seq: int, letter: DeadLetter, shared: int) -> None:
+        message, progress = letter.message, letter.progress
+        book = self._book(message.queue)
+        lane = book.tenant(message.tenant)
+        lane.dead += 1
+        self._db.execute(
+            SQL[statement],
+            (
+                seq,
+                message.id,
+                book.queue.queue,
+                lane.lane,
+                message.track,
+                progress.due_at,
+                progress.expires_at,
+                progress.attempts,
+                progress.crashes,
+                progress.generation,
+                len(message.body) + shared,
+                message.enqueued_at,
+                message.ttl_s,
+                message.dedupe,
+                progress.operation,
+                letter.died_at,
+                letter.reason,
+                letter.fingerprint,
+                message.parent,
+                content_digest(message),
+            ),
+        )
+        self._taken[message.id] = seq
+        open_children(self._db, [message])
+        self._write_content(seq, lane.lane, letter)
+
+    def _write_content(self, seq: int, lane: int, letter: DeadLetter) -> None:
+        message = letter.message
+        self._db.execute(SQL["write_body"], (seq, encode_headers(message.headers), message.body))
+        if message.dedupe is not None:
+            key = (lane, message.dedupe, message.id, body_hash(message.body), self._unit.now)
+            self._db.execute(SQL["take_free_key"], key)
+        add_failures(self._db, [(seq, failure) for failure in letter.failures])
+        redrives = [
+            (seq, each.generation, each.at, each.actor, each.operation, each.result)
+            for each in letter.redrives
+        ]
+        self._db.executemany(SQL["add_redrive"], redrives)

@@ -1,28 +1,35 @@
 """Opening a file: what can be wrong with the path is said before SQLite is asked.
 
 Holds the turn while it creates or migrates, so two processes that start at once migrate once.
+`Workings` is what an open store works with, put together and taken apart in order.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
 
 from redrive.core.errors import StoreError, StoreUnavailable
+from redrive.core.forks import watch
+from redrive.stores.sqlite.checkpoint import Checkpointer
+from redrive.stores.sqlite.clock import Instant
 from redrive.stores.sqlite.connection import descriptors_gone, open_reader, open_writer, prepare
 from redrive.stores.sqlite.forks import Section, check_usable
 from redrive.stores.sqlite.turn_lock import TurnLock
+from redrive.stores.sqlite.wait import Waiting
 from redrive.stores.sqlite.witness import find_loss
-from redrive.stores.sqlite.writer import PATIENCE_S
+from redrive.stores.sqlite.writer import PATIENCE_S, Writer
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What an open store works with."""
+    """The connections to one file, and the lock that orders its writers."""
 
     lock: TurnLock
     writer: apsw.Connection
@@ -88,3 +95,40 @@ def check_path(path: Path) -> None:
 
 def _read_only(folder: Path) -> bool:
     return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+
+
+class Workings:
+    """The writer, the reader, those who wait, and the checkpoint thread of one open file."""
+
+    def __init__(self, opened: Opened, path: Path, clock: Callable[[], Instant]) -> None:
+        self._opened = opened
+        self.reader = opened.reader
+        self.reading = Section(nested=True)
+        self.waiting = Waiting(opened.reader, self.reading, lambda: clock().now)
+        self.writer = Writer(opened.writer, opened.lock, path, clock, self.waiting.committed)
+        self._checkpointer = Checkpointer(path)
+        self._checkpointer.watch(opened.writer)
+        self.inherited = False
+        watch(self)
+
+    @classmethod
+    async def of(cls, path: Path, clock: Callable[[], Instant]) -> Workings:
+        """Open the file; in a thread, because another process may be migrating it."""
+        return cls(await asyncio.to_thread(open_file, path), path, clock)
+
+    def forked(self) -> None:
+        """In a child: this is the parent's, not to be used and not to be closed."""
+        self.inherited = True
+
+    def abandon(self) -> None:
+        """Let go of everything from outside the event loop, which is closed."""
+        self.writer.abandon()
+        self._checkpointer.stop()
+        self._opened.close()
+
+    async def close(self) -> None:
+        """Finish what was asked for, then let go of everything."""
+        await self.writer.close()
+        self.waiting.close()
+        await asyncio.to_thread(self._checkpointer.stop)
+        await asyncio.to_thread(self._opened.close)

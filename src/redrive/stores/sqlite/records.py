@@ -8,7 +8,7 @@ import msgspec
 from redrive.core.errors import InvalidMessage, VersionConflict
 from redrive.core.records import Document, JournalRow, Record
 from redrive.stores.sqlite.connection import DIALECT
-from redrive.stores.sqlite.writer import Step
+from redrive.stores.sqlite.writer import Unit
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "records")
@@ -37,36 +37,36 @@ def list_records(db: apsw.Connection, kind: str, after: str | None, limit: int, 
 
 
 def put_record(
-    step: Step, kind: str, record_id: str, document: str, expected: int | None, ttl_s: float | None
+    unit: Unit, kind: str, record_id: str, document: str, expected: int | None, ttl_s: float | None
 ) -> int:
-    """The step of `Records.put_record`."""
-    version = _check(step, kind, record_id, expected) + 1
-    expires_at = None if ttl_s is None else step.now + round(ttl_s * 1000)
-    step.db.execute(SQL["write"], (kind, record_id, version, document, expires_at))
+    """The write of `Records.put_record`."""
+    version = _check(unit, kind, record_id, expected) + 1
+    expires_at = None if ttl_s is None else unit.now + round(ttl_s * 1000)
+    unit.db.execute(SQL["write"], (kind, record_id, version, document, expires_at))
     return version
 
 
-def delete_record(step: Step, kind: str, record_id: str, expected: int | None) -> bool:
-    """The step of `Records.delete_record`."""
-    found = _check(step, kind, record_id, expected)
-    step.db.execute(SQL["delete"], (kind, record_id))
+def delete_record(unit: Unit, kind: str, record_id: str, expected: int | None) -> bool:
+    """The write of `Records.delete_record`."""
+    found = _check(unit, kind, record_id, expected)
+    unit.db.execute(SQL["delete"], (kind, record_id))
     return found > 0
 
 
-def _check(step: Step, kind: str, record_id: str, expected: int | None) -> int:
-    row = step.db.execute(SQL["record"], (kind, record_id, step.now)).fetchone()
+def _check(unit: Unit, kind: str, record_id: str, expected: int | None) -> int:
+    row = unit.db.execute(SQL["record"], (kind, record_id, unit.now)).fetchone()
     found: int = 0 if row is None else row[0]
     if expected is not None and expected != found:
         raise VersionConflict(f"{kind} {record_id}", expected, found)
     return found
 
 
-def write_journal(step: Step, name: str, document: str, expected_head: int | None) -> int:
-    """The step of `Journal.write_journal`."""
-    head: int = step.db.execute(SQL["head"], (name,)).get
+def write_journal(unit: Unit, name: str, document: str, expected_head: int | None) -> int:
+    """The write of `Journal.write_journal`."""
+    head: int = unit.db.execute(SQL["head"], (name,)).get
     if expected_head is not None and expected_head != head:
         raise VersionConflict(f"journal {name}", expected_head, head)
-    step.db.execute(SQL["add_row"], (name, head + 1, step.now, document))
+    unit.db.execute(SQL["add_row"], (name, head + 1, unit.now, document))
     return head + 1
 
 

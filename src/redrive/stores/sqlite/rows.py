@@ -18,8 +18,8 @@ from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.statements import load_sql
 
 CLAIM = load_sql(DIALECT, "claim")
-FAMILIES = load_sql(DIALECT, "families")
-FAILURES = load_sql(DIALECT, "failures")
+FAMILIES = load_sql(DIALECT, "content")
+FAILURES = load_sql(DIALECT, "content")
 
 TRACKS = {track.value: track for track in Track}
 _decode_headers = msgspec.json.Decoder(dict[str, str]).decode

@@ -16,14 +16,12 @@ from redrive.core.message import Lapse, Lease
 from redrive.core.settings import FinishedSettings
 from redrive.core.verdict import Bury, Complete, Hold, Release, RetryAt, Settlement
 from redrive.stores.sqlite.connection import DIALECT
-from redrive.stores.sqlite.failures import add_failures
-from redrive.stores.sqlite.families import close_children, remove_bodies
+from redrive.stores.sqlite.content import add_failures, add_letters, close_children, remove_bodies
+from redrive.stores.sqlite.lane_book import LaneBook
 from redrive.stores.sqlite.lane_row import LaneRow
-from redrive.stores.sqlite.lanes import LaneBook
-from redrive.stores.sqlite.letters import add_letters
 from redrive.stores.sqlite.rows import encode_list
 from redrive.stores.sqlite.tallies import Count, Tallies
-from redrive.stores.sqlite.writer import Step
+from redrive.stores.sqlite.writer import Unit
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "settle")
@@ -32,24 +30,24 @@ Held = tuple[str, int]
 """A message's id and the number of the lease under which it is settled."""
 
 
-def extend(step: Step, leases: Sequence[Lease], lease_s: float) -> set[str]:
-    """The step of `Source.extend`."""
-    ends = step.at.later(round(lease_s * 1000))
+def extend(unit: Unit, leases: Sequence[Lease], lease_s: float) -> set[str]:
+    """The write of `Source.extend`."""
+    ends = unit.at.later(round(lease_s * 1000))
     tokens = {lease.token for lease in leases}
-    rows = step.db.executemany(SQL["extend"], [(token, ends.now, ends.boot, ends.up_ms) for token in tokens])
+    rows = unit.db.executemany(SQL["extend"], [(token, ends.now, ends.boot, ends.up_ms) for token in tokens])
     return tokens - {token for (token,) in rows}
 
 
-def settle(step: Step, settlements: Sequence[Settlement], finished: FinishedSettings) -> set[str]:
-    """The step of `Source.settle`."""
-    return _Settling(step, finished).run(settlements)
+def settle(unit: Unit, settlements: Sequence[Settlement], finished: FinishedSettings) -> set[str]:
+    """The write of `Source.settle`."""
+    return _Settling(unit, finished).run(settlements)
 
 
 class _Settling:
     """One call of settle: the leases and lanes it touches, and what moved."""
 
-    def __init__(self, step: Step, finished: FinishedSettings) -> None:
-        self._step, self._db, self._finished = step, step.db, finished
+    def __init__(self, unit: Unit, finished: FinishedSettings) -> None:
+        self._unit, self._db, self._finished = unit, unit.db, finished
         self._leases: dict[str, int] = {}
         self._books: dict[int, LaneBook] = {}
         self._failures: list[tuple[int, Failure]] = []
@@ -74,7 +72,7 @@ class _Settling:
         self._let_go()
         add_failures(self._db, self._failures)
         add_letters(self._db, self._buried)
-        self._tallies.write(self._step)
+        self._tallies.write(self._unit)
         for book in self._books.values():
             book.close()
         return {held[0] for kind in asked.values() for held in kind if held not in self._moved}
@@ -94,7 +92,7 @@ class _Settling:
     def _book(self, queue: int) -> LaneBook:
         book = self._books.get(queue)
         if book is None:
-            book = self._books[queue] = LaneBook.numbered(self._step, queue)
+            book = self._books[queue] = LaneBook.numbered(self._unit, queue)
         return book
 
     def _lane(self, queue: int, number: int) -> LaneRow:
@@ -107,7 +105,7 @@ class _Settling:
         return rows
 
     def _complete(self, asked: Mapping[Held, Complete]) -> None:
-        now = self._step.now
+        now = self._unit.now
         batches = [(encode_list(ids), lease, now) for lease, ids in _by_lease(asked).items()]
         rows = self._move("complete", batches)
         remove_bodies(self._db, ((row[0], row[8]) for row in rows))
@@ -155,12 +153,12 @@ class _Settling:
             lane.add(track, due_at)
         else:
             lane.suspects += 1
-            self._step.due.add(self._books[queue].queue.name)
+            self._unit.due.add(self._books[queue].queue.name)
         return lane
 
     def _bury(self, asked: Mapping[Held, Bury]) -> None:
         bindings = [
-            (*held, self._step.now, verdict.reason, verdict.failure.fingerprint)
+            (*held, self._unit.now, verdict.reason, verdict.failure.fingerprint)
             for held, verdict in asked.items()
         ]
         rows = self._move("bury", bindings)
@@ -177,9 +175,9 @@ class _Settling:
 
     def _hold(self, asked: Mapping[Held, Hold]) -> None:
         """The last of all verdicts of a call, so that a hold stands whatever else came with it."""
-        for row in self._move("release", [(*held, self._step.now, False) for held in asked]):
+        for row in self._move("release", [(*held, self._unit.now, False) for held in asked]):
             verdict = asked[row[1], row[2]]
-            self._give_back(row, self._step.now).hold(verdict.probe_at, clip(verdict.reason, REASON_LENGTH))
+            self._give_back(row, self._unit.now).hold(verdict.probe_at, clip(verdict.reason, REASON_LENGTH))
 
     def _judge(self, rows: Sequence[tuple[Any, ...]], what: Count, end: Count | None = None) -> None:
         """Count settled attempts for the operations that brought their messages back."""

@@ -1,4 +1,4 @@
-"""What is counted for an operation, in the step that moves or settles its messages.
+"""What is counted for an operation, in the transaction that moves or settles its messages.
 
 A re-driven message is judged once, by the first attempt that is settled after its re-drive: attempts begin at
 0 with each re-drive and given back ones are not counted, so the first is number 1; where its time to live ran
@@ -15,7 +15,7 @@ import apsw
 from redrive.core.letters import OperationTally
 from redrive.core.message import Lapse
 from redrive.stores.sqlite.connection import DIALECT
-from redrive.stores.sqlite.writer import Step
+from redrive.stores.sqlite.writer import Unit
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "tallies")
@@ -35,7 +35,7 @@ class Count(StrEnum):
 
 
 class Tallies:
-    """What one step counts; `write` adds it to what was counted before."""
+    """What one write counts; `write` adds it to what was counted before."""
 
     def __init__(self) -> None:
         self._counts: dict[str, Counter[Count]] = {}
@@ -49,9 +49,9 @@ class Tallies:
         if attempts <= (0 if lapse is Lapse.EXPIRED else 1):
             self.add(operation, what)
 
-    def write(self, step: Step) -> None:
+    def write(self, unit: Unit) -> None:
         for operation, counts in self._counts.items():
-            step.db.execute(SQL["count"], (operation, *(counts[what] for what in Count), step.now))
+            unit.db.execute(SQL["count"], (operation, *(counts[what] for what in Count), unit.now))
 
 
 def tally(db: apsw.Connection, operation: str) -> OperationTally:
@@ -60,6 +60,6 @@ def tally(db: apsw.Connection, operation: str) -> OperationTally:
     return OperationTally() if row is None else OperationTally(*row)
 
 
-def remove_tallies(step: Step, limit: int) -> None:
+def remove_tallies(unit: Unit, limit: int) -> None:
     """Tallies of operations for which nothing was counted for long."""
-    step.db.execute(SQL["remove_tallies"], (step.now - KEPT_MS, limit))
+    unit.db.execute(SQL["remove_tallies"], (unit.now - KEPT_MS, limit))

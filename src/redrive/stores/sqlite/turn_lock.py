@@ -2,14 +2,17 @@
 
 SQLite's own lock lets one busy process starve the others, because waiters poll for it. Here a waiter
 holds the gate while it waits for the turn, so whoever just wrote queues behind it. The kernel frees both
-when a process dies. Known weakness: those waiting at the gate itself are not served in order.
+when a process dies. A thread that waited hands the turn to the event loop by an `Offer`. Known weakness:
+those waiting at the gate itself are not served in order.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from redrive.core.forks import watch
@@ -18,6 +21,8 @@ from redrive.core.private import open_beside
 _SHORT_S = 0.0001
 _LONG_S = 0.001
 _SHORT_TRIES = 30
+_STANDS_S = 0.05
+_STANDS_AT_MOST_S = 0.4
 
 
 class TurnLock:
@@ -89,3 +94,35 @@ def _wait_for(file: int, ends: float) -> bool:
         time.sleep(_SHORT_S if tries < _SHORT_TRIES else _LONG_S)
         tries += 1
     return True
+
+
+class Offer:
+    """A turn that a thread holds, and that goes to whoever comes first: the loop, or the end of patience.
+
+    A loop that comes in time has it; otherwise the thread gives it up, so a blocked loop delays other
+    processes by one such moment and no more. The moment grows with every offer that was missed, so that a
+    slow loop gets its turn in the end.
+    """
+
+    def __init__(self, give_up: Callable[[], None]) -> None:
+        self._give_up = give_up
+        self._lock = threading.Lock()
+        self._accepted = threading.Event()
+        self._over = False
+
+    def stand(self, missed: int) -> None:
+        """In the thread: wait until the loop accepts, or give the turn up; it came late `missed` times."""
+        self._accepted.wait(min(_STANDS_S * 2 ** min(missed, 10), _STANDS_AT_MOST_S))
+        with self._lock:
+            # Given up under the lock: a loop that comes too late finds the turn free, not half released.
+            if not self._accepted.is_set():
+                self._over = True
+                self._give_up()
+
+    def accept(self) -> bool:
+        """On the loop: whether the turn is ours."""
+        with self._lock:
+            if self._over:
+                return False
+            self._accepted.set()
+            return True

@@ -14,15 +14,14 @@ import apsw
 
 from redrive.core.message import Delivery, Lease
 from redrive.core.ports import PAGE, Cleanup
-from redrive.stores.sqlite.claiming import add_lease, held
+from redrive.stores.sqlite.claim import add_lease, held
 from redrive.stores.sqlite.clock import Instant
 from redrive.stores.sqlite.connection import DIALECT
-from redrive.stores.sqlite.failures import remove_failures
-from redrive.stores.sqlite.families import close_children
-from redrive.stores.sqlite.lanes import LaneBook, find_queue
+from redrive.stores.sqlite.content import close_children, remove_failures
+from redrive.stores.sqlite.lane_book import LaneBook, find_queue
 from redrive.stores.sqlite.rows import read_deliveries
 from redrive.stores.sqlite.tallies import remove_tallies
-from redrive.stores.sqlite.writer import Step
+from redrive.stores.sqlite.writer import Unit
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "upkeep")
@@ -37,47 +36,47 @@ def overdue(db: apsw.Connection, queue: str, at: Instant) -> bool:
     return bool(db.execute(SQL["overdue"], (queue, at.now, at.boot, at.up_ms)).get)
 
 
-def reclaim(step: Step, queue: str, token: str, lease_s: float, limit: int) -> list[Delivery]:
-    """The step of `Upkeep.reclaim`."""
-    repeated = held(step.db, token)
+def reclaim(unit: Unit, queue: str, token: str, lease_s: float, limit: int) -> list[Delivery]:
+    """The write of `Upkeep.reclaim`."""
+    repeated = held(unit.db, token)
     if repeated is not None:
         return repeated
-    found = find_queue(step.db, queue)
+    found = find_queue(unit.db, queue)
     if found is None:
         return []
-    book = LaneBook(step, found)
+    book = LaneBook(unit, found)
     limit = min(limit, PAGE)
-    lost = _let_go_lost(step, found.queue, limit)
-    expired = _expired(step, book, limit - len(lost))
+    lost = _let_go_lost(unit, found.queue, limit)
+    expired = _expired(unit, book, limit - len(lost))
     if not lost and not expired:
         return []
-    lease = Lease(queue, token, step.now + round(lease_s * 1000))
-    number = add_lease(step, found.queue, lease, lost + expired)
-    rows: list[Any] = step.db.executemany(SQL["take_lost"], [(seq, number) for seq in lost]).fetchall()
-    rows += step.db.executemany(SQL["take_expired"], [(seq, number) for seq in expired]).fetchall()
+    lease = Lease(queue, token, unit.now + round(lease_s * 1000))
+    number = add_lease(unit, found.queue, lease, lost + expired)
+    rows: list[Any] = unit.db.executemany(SQL["take_lost"], [(seq, number) for seq in lost]).fetchall()
+    rows += unit.db.executemany(SQL["take_expired"], [(seq, number) for seq in expired]).fetchall()
     for row in rows:
         book.lane(row[2])
-    deliveries = read_deliveries(step.db, rows, lease, book.tenants())
+    deliveries = read_deliveries(unit.db, rows, lease, book.tenants())
     book.close()
     return deliveries
 
 
-def _let_go_lost(step: Step, queue: int, limit: int) -> list[int]:
+def _let_go_lost(unit: Unit, queue: int, limit: int) -> list[int]:
     """What ended leases still hold; each lease loses what is taken from it."""
     lost: list[int] = []
-    ended = step.db.execute(SQL["ended_leases"], (queue, step.now, step.at.boot, step.at.up_ms, limit))
+    ended = unit.db.execute(SQL["ended_leases"], (queue, unit.now, unit.at.boot, unit.at.up_ms, limit))
     for lease, seqs in ended.fetchall():
         if len(lost) >= limit:
             break
-        seen = [row[0] for row in step.db.execute(SQL["still_held"], (seqs, lease, limit - len(lost)))]
-        step.db.execute(SETTLE["let_go"], (lease, len(seen)))
-        step.db.execute(SETTLE["remove_empty_lease"], (lease,))
+        seen = [row[0] for row in unit.db.execute(SQL["still_held"], (seqs, lease, limit - len(lost)))]
+        unit.db.execute(SETTLE["let_go"], (lease, len(seen)))
+        unit.db.execute(SETTLE["remove_empty_lease"], (lease,))
         lost += seen
     return lost
 
 
-def _expired(step: Step, book: LaneBook, limit: int) -> list[int]:
-    rows: list[Any] = step.db.execute(SQL["expired"], (book.queue.queue, step.now, limit)).fetchall()
+def _expired(unit: Unit, book: LaneBook, limit: int) -> list[int]:
+    rows: list[Any] = unit.db.execute(SQL["expired"], (book.queue.queue, unit.now, limit)).fetchall()
     for _, number, track, crashes in rows:
         lane = book.lane(number)
         lane.leave(track, suspect=crashes > 0)
@@ -85,9 +84,9 @@ def _expired(step: Step, book: LaneBook, limit: int) -> list[int]:
     return [row[0] for row in rows]
 
 
-def cleanup(step: Step, asked: Cleanup, remember_s: float) -> int:
-    """The step of `Upkeep.cleanup`. The count of records to keep is of the whole file."""
-    db, limit, ended_before_at = step.db, min(asked.limit, PAGE), step.now - round(remember_s * 1000)
+def cleanup(unit: Unit, asked: Cleanup, remember_s: float) -> int:
+    """The write of `Upkeep.cleanup`. The count of records to keep is of the whole file."""
+    db, limit, ended_before_at = unit.db, min(asked.limit, PAGE), unit.now - round(remember_s * 1000)
     before_at = min(asked.finished_before_at, ended_before_at)
     seqs = [row[0] for row in db.execute(SQL["finished_before"], (before_at, limit))]
     if asked.keep is not None and len(seqs) < limit:
@@ -96,29 +95,29 @@ def cleanup(step: Step, asked: Cleanup, remember_s: float) -> int:
             taken = set(seqs)
             rows: list[Any] = db.execute(SQL["finished_beyond"], (*beyond, ended_before_at, limit)).fetchall()
             seqs += [row[0] for row in rows if row[0] not in taken][: limit - len(seqs)]
-    _remove(step, seqs)
-    discarded = _remove_discarded(step, min(asked.discarded_before_at, ended_before_at), limit)
-    remove_tallies(step, limit)
-    db.execute(SQL["remove_keys"], (step.now, limit))
+    _remove(unit, seqs)
+    discarded = _remove_discarded(unit, min(asked.discarded_before_at, ended_before_at), limit)
+    remove_tallies(unit, limit)
+    db.execute(SQL["remove_keys"], (unit.now, limit))
     keys = db.changes()
-    db.execute(SQL["remove_records"], (step.now, limit))
+    db.execute(SQL["remove_records"], (unit.now, limit))
     _give_pages_back(db)
     return len(seqs) + discarded + keys
 
 
-def _remove_discarded(step: Step, before_at: int, limit: int) -> int:
-    rows: list[Any] = step.db.execute(SQL["discarded_before"], (before_at, limit)).fetchall()
-    _remove(step, [seq for seq, _ in rows])
-    close_children(step.db, (parent for _, parent in rows))
+def _remove_discarded(unit: Unit, before_at: int, limit: int) -> int:
+    rows: list[Any] = unit.db.execute(SQL["discarded_before"], (before_at, limit)).fetchall()
+    _remove(unit, [seq for seq, _ in rows])
+    close_children(unit.db, (parent for _, parent in rows))
     return len(rows)
 
 
-def _remove(step: Step, seqs: Sequence[int]) -> None:
+def _remove(unit: Unit, seqs: Sequence[int]) -> None:
     numbers = [(seq,) for seq in seqs]
-    remove_failures(step.db, seqs)
-    step.db.executemany(SETTLE["remove_redrives"], numbers)
-    step.db.executemany(SETTLE["remove_content"], numbers)
-    step.db.executemany(SQL["remove_message"], numbers)
+    remove_failures(unit.db, seqs)
+    unit.db.executemany(SETTLE["remove_redrives"], numbers)
+    unit.db.executemany(SETTLE["remove_content"], numbers)
+    unit.db.executemany(SQL["remove_message"], numbers)
 
 
 def _give_pages_back(db: apsw.Connection) -> None:

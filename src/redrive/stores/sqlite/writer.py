@@ -1,14 +1,14 @@
-"""The one writer: steps asked for at the same time share one transaction and one fsync (group commit).
+"""The one writer: work asked for at the same time share one transaction and one fsync (group commit).
 
-A step is a function of a `Step`; it runs on the event loop's thread, because a writer thread starves beside a
+Work is a function of a `Unit`; it runs on the event loop's thread, because a writer thread starves beside a
 busy loop. The turn is never held while the loop does something else: it is taken, used and given up in one
 call. Waiting for it happens in a thread, which offers it to the loop and gives it up when the loop does not
 come (`Offer`); a commit on a slow disk happens in that thread, with everything after it.
 
-A step that raises undoes only itself, and nobody is answered before COMMIT. Whatever else goes wrong fails
+Work that raises undoes only itself, and nobody is answered before COMMIT. Whatever else goes wrong fails
 the calls of that transaction, never the writer: no call is left without an answer. There is no task, so
-nobody can cancel it. A step may run twice (after a full disk), so it keeps nothing of its own between runs.
-Known weakness: a long step holds up the loop; callers cut pages.
+nobody can cancel it. Work may run twice (after a full disk), so it keeps nothing of its own between runs.
+Known weakness: long work holds up the loop; callers cut pages.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ from redrive.core.errors import StoreError, StoreFull, StoreUnavailable
 from redrive.stores.sqlite.clock import Instant
 from redrive.stores.sqlite.connection import check_schema, describe, translated
 from redrive.stores.sqlite.forks import Section
-from redrive.stores.sqlite.offer import Offer
-from redrive.stores.sqlite.room import Room
-from redrive.stores.sqlite.turn_lock import TurnLock
+from redrive.stores.sqlite.reserve import Room
+from redrive.stores.sqlite.turn_lock import Offer, TurnLock
 from redrive.stores.sqlite.witness import Witness
 
 T = TypeVar("T")
@@ -48,8 +47,8 @@ _log = logging.getLogger("redrive.stores.sqlite")
 
 
 @dataclass(slots=True)
-class Step:
-    """What a step works with. `due` collects the queues in which it made work due."""
+class Unit:
+    """What a piece of work writes with. `due` collects the queues in which it made work due."""
 
     db: apsw.Connection
     at: Instant
@@ -60,12 +59,12 @@ class Step:
         return self.at.now
 
 
-Operation = Callable[[Step], T]
+Work = Callable[[Unit], T]
 
 
 @dataclass(slots=True)
 class _Job:
-    operation: Operation[Any]
+    work: Work[Any]
     future: asyncio.Future[Any]
     drains: bool
     repeated: bool = False
@@ -91,7 +90,7 @@ class _Transaction:
 
 
 class Writer:
-    """Runs steps in the order they were asked for. Used from one event loop."""
+    """Runs work in the order it was asked for. Used from one event loop."""
 
     def __init__(
         self,
@@ -123,11 +122,11 @@ class Writer:
         """Whether new work was refused, for want of room, when that was last looked at."""
         return self._room.refuses
 
-    async def run(self, operation: Operation[T], *, drains: bool = False) -> T:
-        """Run a step and answer after its commit. `drains`: it must go on when the disk is full."""
+    async def run(self, work: Work[T], *, drains: bool = False) -> T:
+        """Run work and answer after its commit. `drains`: it must go on when the disk is full."""
         if self._closed:
             raise StoreError(f"{self._path} is closed: open the store before using it")
-        job = _Job(operation, asyncio.get_running_loop().create_future(), drains)
+        job = _Job(work, asyncio.get_running_loop().create_future(), drains)
         self._jobs.append(job)
         if not self._working:
             self._working = True
@@ -246,19 +245,19 @@ class Writer:
             self._run_job(job, due)
 
     def _run_job(self, job: _Job, due: set[str]) -> None:
-        step = Step(self._connection, self._clock())
-        self._connection.execute("savepoint step")
+        unit = Unit(self._connection, self._clock())
+        self._connection.execute("savepoint unit")
         try:
             with translated(self._path):
-                job.result = job.operation(step)
-            due |= step.due
+                job.result = job.work(unit)
+            due |= unit.due
         except Exception as error:
             # SQLite ends the whole transaction by itself when the disk is full or fails.
             if isinstance(error, StoreFull) or not self._connection.in_transaction:
                 raise
             job.error = error
-            self._connection.execute("rollback to step")
-        self._connection.execute("release step")
+            self._connection.execute("rollback to unit")
+        self._connection.execute("release unit")
 
     def _commit_in_thread(self, transaction: _Transaction) -> None:
         def commit() -> None:

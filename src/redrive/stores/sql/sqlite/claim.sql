@@ -1,4 +1,4 @@
--- Claim: peek reads without writing, so that an idle poll costs nothing; the rest runs inside one step. A message
+-- Claim: peek reads without writing, so that an idle poll costs nothing; the rest is one transaction. A message
 -- changes state in place, with attempt + 1 and its lease in the same statement.
 
 -- The suspect must be of a lane that may run now, or of a held one that has nothing else to probe with. A window that

@@ -30,3 +30,44 @@ returning id, lane, due_at, crashes
 
 -- name: free_key
 delete from dedupe where lane = ? and key = ? and id = ?
+
+-- Taking in dead letters: from elsewhere as new rows, from an archive as what they were.
+
+-- What of a letter that comes in is known already; only an archived one, not of a later generation, is replaced.
+-- name: known
+select m.seq, m.move is 'archive' and q.name = ?2 and m.generation <= ?3
+from messages m join queues q using (queue) where m.id = ?1
+
+-- name: take_in
+insert into messages (seq, id, queue, lane, state, track, due_at, expires_at, attempts, crashes, generation, size,
+  enqueued_at, ttl_s, first_track, dedupe, operation, died_at, reason, fingerprint, parent, content)
+values (?1, ?2, ?3, ?4, 'dead', ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?5, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
+
+-- The number stays, and with it the place among siblings and the children that are counted here.
+-- name: restore
+update messages set lane = ?4, state = 'dead', track = ?5, due_at = ?6, expires_at = ?7, attempts = ?8, crashes = ?9,
+  generation = ?10, size = ?11, enqueued_at = ?12, ttl_s = ?13, first_track = ?5, dedupe = ?14, operation = ?15,
+  died_at = ?16, reason = ?17, fingerprint = ?18, parent = ?19, content = ?20, finished_at = null, move = null, actor = null
+where seq = ?1 and id = ?2 and queue = ?3
+
+-- An archived parent has kept its body while children needed it.
+-- name: write_body
+insert or replace into bodies (seq, headers, body) values (?, ?, ?)
+
+-- An ended key counts as free.
+-- name: take_free_key
+insert into dedupe (lane, key, id, hash) values (?1, ?2, ?3, ?4)
+on conflict do update set id = ?3, hash = ?4, expires_at = null where expires_at <= ?5
+
+-- name: parent
+select seq, queue from messages where id = ?
+
+-- The record of a parent that is gone: as if it had been archived, so that its own letter may take its place.
+-- name: add_parent
+insert into messages (seq, id, queue, lane, state, track, due_at, expires_at, attempts, crashes, generation, size,
+  enqueued_at, ttl_s, first_track, finished_at, move, actor)
+values (?1, ?2, ?3, ?4, 'removed', ?5, ?6, ?6 + cast(round(?7 * 1000) as integer), 0, 0, 0, ?8, ?6, ?7, ?5, ?9,
+  'archive', 'restore')
+
+-- name: write_shared
+insert into bodies (seq, body) values (?1, ?2) on conflict do update set body = ?2

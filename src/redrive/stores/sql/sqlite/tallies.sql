@@ -1,4 +1,4 @@
--- What operations counted: one row each, changed in the same step as the moves it counts.
+-- What operations counted: one row each, changed in the same transaction as the moves it counts.
 
 -- name: count
 insert into operations (operation, moved, passed, failed, done, dead, removed, changed_at)

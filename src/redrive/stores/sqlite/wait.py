@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import apsw
 
-from redrive.stores.sqlite.claiming import peek
+from redrive.stores.sqlite.claim import peek
 from redrive.stores.sqlite.forks import Section
 
 _TICK_S = 0.012
