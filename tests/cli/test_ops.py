@@ -125,7 +125,7 @@ def test_wait_tells_what_came_of_each_letter(shop: Shop) -> None:
     result = shop("ops", "wait", operation["id"], "--json")
     assert result.code == 3
     assert result.document["operation"]["deadAgain"] == 1
-    assert "1 re-driven, 1 dead again" in shop("ops", "wait", operation["id"]).out
+    assert "1 re-driven, 1 failed again" in shop("ops", "wait", operation["id"]).out
 
 
 def test_letters_go_to_another_queue_that_exists(shop: Shop) -> None:

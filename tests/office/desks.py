@@ -12,6 +12,7 @@ from redrive.office.audit import Actor
 from redrive.office.index import Index
 from redrive.office.office import Office
 from redrive.office.operations import OperationKind, Operations, Order, Selection, Snapshot
+from redrive.office.operations.operation import NO_RATE
 from tests.conformance.makers import QUEUE, bury, complete, dead, drain
 
 ANA = Actor("ana@host", "test")
@@ -51,7 +52,8 @@ def desk(
 
 
 def redrive(selection: Selection = ORDERS, **more: object) -> Order:
-    return Order(OperationKind.REDRIVE, selection, **more)  # type: ignore[arg-type]
+    """A re-drive without canary and rate, unless they are given."""
+    return Order(OperationKind.REDRIVE, selection, **{"canary": 0, "rate": NO_RATE, **more})  # type: ignore[arg-type]
 
 
 def discard(selection: Selection = ORDERS, **more: object) -> Order:

@@ -7,8 +7,10 @@ import pytest
 from redrive.core.letters import OperationTally
 from redrive.core.limits import Rate
 from redrive.core.ports import Store
+from redrive.office.audit import Query, read
+from redrive.office.documents.operations import preview_document
 from redrive.office.operations import Operation, OperationKind, OperationState, Order, Selection
-from redrive.office.operations.operation import Frozen
+from redrive.office.operations.operation import NO_RATE, Frozen
 from redrive.office.operations.rules import Go, Halt, Wait, judge, pace
 from tests.conformance.backends import Bench
 from tests.conformance.makers import counts
@@ -38,6 +40,45 @@ async def test_a_canary_that_comes_through_lets_the_rest_go(store: Store) -> Non
     await work(store)
     seen = await office.wait(started.id)
     assert (seen.operation.state, seen.moved, seen.passed) == (OperationState.FINISHED, 40, 5)
+
+
+async def test_many_letters_are_tried_first_and_go_at_a_rate_unless_it_is_said_otherwise(
+    store: Store,
+) -> None:
+    ids = await letters(store, 21)
+    office = desk(store)
+    for order, canary, rate in (
+        (Order(OperationKind.REDRIVE), 5, "20/s"),
+        (Order(OperationKind.REDRIVE, Selection(ids=tuple(ids))), 5, "20/s"),
+        (Order(OperationKind.REDRIVE, canary=0), 0, "20/s"),
+        (Order(OperationKind.REDRIVE, rate=NO_RATE), 5, None),
+        (Order(OperationKind.REDRIVE, Selection(limit=20)), 0, None),
+    ):
+        document = preview_document(await office.preview(order))
+        assert (document.canary, document.rate) == (canary, rate)
+        started = await office.start(order)
+        document = office.document(await step(office, started.id))
+        assert (document.canary, document.rate, document.state == "canary") == (canary, rate, canary > 0)
+        await office.cancel(started.id)
+    assert preview_document(await office.preview(Order(OperationKind.REDRIVE))).seconds == 1.05
+    discarding = preview_document(await office.preview(Order(OperationKind.DISCARD)))
+    assert (discarding.canary, discarding.rate) == (0, None)
+
+
+async def test_the_audit_says_with_which_canary_and_rate_it_ran(store: Store) -> None:
+    await letters(store, 21)
+    started = await desk(store).start(Order(OperationKind.REDRIVE))
+    await step(desk(store), started.id)
+    rows = [row.document async for row in read(store, Query(action=started.id))]
+    assert (rows[1]["result"]["canary"], rows[1]["result"]["rate"]) == (5, "20/s")
+
+
+async def test_a_preview_counts_causes_by_code_and_reason_over_tenants_and_queues(store: Store) -> None:
+    for tenant in ("acme", "globex"):
+        for queue in ("orders", "mails"):
+            await letters(store, 2, tenant=tenant, queue=queue)
+    causes = preview_document(await desk(store).preview(Order(OperationKind.REDRIVE))).causes
+    assert [(one.reason, one.count) for one in causes] == [("permanent", 8)]
 
 
 async def test_a_canary_letter_that_another_had_moved_is_made_up_for(store: Store) -> None:

@@ -325,7 +325,9 @@ async def test_waiting_for_an_operation_of_another_tenant_does_not_conduct_it(st
 
 async def test_the_audit_keeps_what_was_asked_for_and_no_more(store: Store) -> None:
     await letters(store, 1)
-    started = await desk(store).start(redrive(Selection(filter="queue:orders", limit=2), rate="20/s"))
+    started = await desk(store).start(
+        redrive(Selection(filter="queue:orders", limit=2), rate="20/s", canary=None)
+    )
     named = await desk(store).start(discard(Selection(ids=tuple(map(str, range(CHUNK + 1))))))
     rows = {row.document["action"]: row.document["subject"]["order"] async for row in read(store, Query())}
     assert rows[started.id] == {"kind": "redrive", "filter": "queue:orders", "limit": 2, "rate": "20/s"}

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from redrive.app import Redrive
 from redrive.office.audit import AUDIT
-from tests.cli.conftest import Shop
+from tests.cli.conftest import MENDED, Shop
 from tests.cli.processes import on_terminal
 
 
 def test_one_letter_comes_back_without_a_question(shop: Shop) -> None:
     message_id = shop.bury()
-    assert shop("dlq", "redrive", message_id).out == "1 re-driven\n"
+    assert shop("dlq", "redrive", message_id).out == "1 re-driven, 1 still on the way\n"
     shown = shop.ok("show", message_id)
     assert (shown["state"], shown["generation"], shown["attempts"]) == ("waiting", 1, 0)
 
@@ -127,3 +129,36 @@ def test_each_change_is_in_the_audit_with_account_and_origin(shop: Shop) -> None
     assert intent["verb"] == "redrive"
     assert intent["origin"] == "cli"
     assert "@" in str(intent["actor"])
+
+
+def test_the_question_names_count_causes_canary_rate_and_how_long_it_takes(shop: Shop) -> None:
+    for number in range(21):
+        shop.send({"permanent": f"card {number} was declined"})
+    shop.work()
+    _, shown = on_terminal(shop.folder, "dlq", "redrive", "--all", until="[y/N]", answer="n\n")
+    asked = " ".join(shown.split())
+    assert "redrive 21 dead letters (a canary of 5, then 20/s, about 1.1 s) [y/N]" in asked
+    assert "402 permanent" in re.sub(r"\x1b\[[\d;]*m", "", asked)
+    dry = shop("dlq", "redrive", "--all", "--dry-run", "--no-canary", "--rate", "none")
+    assert "how: no canary, as fast as it goes" in dry.out
+    both = shop("dlq", "redrive", "--all", "--dry-run", "--no-canary", "--canary", "5")
+    assert both.code == 2
+
+
+def test_the_closing_words_say_what_came_of_it(shop: Shop) -> None:
+    named = [shop.bury() for _ in range(2)]
+    operation = shop.ok("dlq", "redrive", *named, "--yes")["operation"]["id"]
+    assert "2 still on the way" in shop("ops", "show", operation).out
+    shop.work()
+    assert shop("ops", "wait", operation).out == "2 re-driven, 2 failed again\n"
+    (shop.folder / MENDED).touch()
+    again = shop.ok("dlq", "redrive", *named, "--yes")["operation"]["id"]
+    shop.work()
+    assert shop("ops", "wait", again).out == "2 re-driven, 2 delivered again\n"
+
+
+def test_forty_named_letters_are_listed_as_forty(shop: Shop) -> None:
+    ids = [shop.send({"permanent": "no"}) for _ in range(40)]
+    shop.work()
+    shop.ok("dlq", "discard", *ids, "--yes")
+    assert "40 named letters" in shop("ops", "list").out

@@ -62,6 +62,21 @@ async def test_a_dry_run_counts_and_moves_nothing(app: Redrive, operator: httpx.
     assert good(await operator.get(f"{DLQ}/operations"))["operations"] == []
 
 
+async def test_many_letters_have_a_canary_and_a_rate_unless_it_is_said_otherwise(
+    app: Redrive, operator: httpx.AsyncClient
+) -> None:
+    await dead(app.store, 21)
+    for address, usual in (
+        ("operations", {"kind": "redrive", "filter": ""}),
+        ("queues/orders/re-drive", {"limit": 50}),
+    ):
+        preview = good(await operator.post(f"{DLQ}/{address}?dryRun=true", json=usual))
+        assert (preview["canary"], preview["rate"], preview["seconds"]) == (5, "20/s", 1.05)
+        without = {**usual, "canary": 0, "rate": "none"}
+        preview = good(await operator.post(f"{DLQ}/{address}?dryRun=true", json=without))
+        assert (preview["canary"], preview["rate"], preview["seconds"]) == (0, None, None)
+
+
 async def test_it_must_be_said_which_letters_are_meant(operator: httpx.AsyncClient) -> None:
     for order in (
         {"kind": "discard"},

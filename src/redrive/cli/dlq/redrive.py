@@ -21,7 +21,8 @@ _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,3})?) ?%", re.ASCII)
 async def redrive(
     *ids: str,
     choice: Choice = NO_CHOICE,
-    canary: int = 0,
+    canary: int | None = None,
+    no_canary: bool = False,
     halt: str = "20%",
     halt_least: int = 5,
     to: str | None = None,
@@ -36,7 +37,10 @@ async def redrive(
     ids
         The letters.
     canary
-        Send this many first; the rest follows once their outcome is known and good.
+        Send this many first; the rest follows once their outcome is known and good. Default: 5 of more than
+        20 letters, 0 of fewer.
+    no_canary
+        Send all without trying some first.
     halt
         Stop when more than this share of the letters fail again; default 20%.
     halt_least
@@ -47,12 +51,14 @@ async def redrive(
         Also those whose own short time to live has passed, such as one-time codes.
     """
     share = _share(halt)
+    if no_canary and canary:
+        raise CommandError("--canary and --no-canary: give one of them", Exit.USAGE)
     async with session(flags) as current:
         wanted = Order(
             OperationKind.REDRIVE,
             await selection(current, ids, choice),
             rate=going.rate,
-            canary=canary,
+            canary=0 if no_canary else canary,
             halt_share=share,
             halt_least=halt_least,
             expired=include_expired,

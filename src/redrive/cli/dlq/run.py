@@ -14,13 +14,11 @@ from rich.text import Text
 from redrive.cli.dlq.choice import note_emptiness
 from redrive.cli.ops import conduct, stayed_code
 from redrive.cli.problems import CommandError, Exit
-from redrive.cli.render.operation import nothing_text, preview_page
+from redrive.cli.render.operation import nothing_text, plan_text, preview_page
 from redrive.cli.session import Session
 from redrive.office.documents.operations import preview_document
 from redrive.office.operations import OperationKind, Order, Preview
 from redrive.office.queues import live_workers
-
-_MANY = 20
 
 
 @Parameter(name="*")
@@ -29,7 +27,8 @@ class Going:
     """How an operation is carried out."""
 
     rate: str | None = None
-    """At most this many, such as 20/s or 600/min."""
+    """At most this many, such as 20/s or 600/min; none is as fast as it goes. A re-drive of more than 20
+    letters goes at 20/s unless you say otherwise."""
 
     wait: bool = False
     """Also wait for the outcome of each letter."""
@@ -67,7 +66,7 @@ async def order(current: Session, wanted: Order, going: Going, *, body: bytes | 
     if not await confirmed(current, wanted, found, yes=going.yes):
         return Exit.FAILED
     started = await current.office.operations.start(wanted, body=body)
-    if wanted.canary or (going.wait and wanted.kind is OperationKind.REDRIVE):
+    if found.order.canary or (going.wait and wanted.kind is OperationKind.REDRIVE):
         await _warn_unserved(current, wanted, found)
     return await conduct(current, started.id, document, outcomes=going.wait)
 
@@ -85,9 +84,8 @@ async def confirmed(current: Session, wanted: Order, found: Preview, *, yes: boo
         return True
     if not output.as_json:
         output.notes.print(preview_page(output, verb, found))
-        if wanted.kind is OperationKind.REDRIVE and not wanted.canary and found.count > _MANY:
-            output.note("to try some first, and stop by itself when they fail: --canary 5 --rate 20/s")
-    return await output.confirm(f"{verb} {found.count:,} dead letters", yes=yes)
+    how = f" ({plan_text(found)})" if wanted.kind is OperationKind.REDRIVE else ""
+    return await output.confirm(f"{verb} {found.count:,} dead letters{how}", yes=yes)
 
 
 def _nothing_code(wanted: Order, found: Preview) -> Exit:

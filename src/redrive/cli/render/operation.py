@@ -6,6 +6,7 @@ nothing but the answer.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,8 @@ from redrive.cli.output import Output, clean, command, name
 from redrive.cli.times import age, duration, moment
 from redrive.office.operations import Operation, OperationKind, OperationState, Preview, Snapshot
 
-_GROUPS_SHOWN = 20
+_CAUSES_SHOWN = 10
+_TENANTS_SHOWN = 3
 _STYLES = {
     OperationState.FREEZING: "cyan",
     OperationState.CANARY: "cyan",
@@ -110,7 +112,12 @@ def outcome_text(seen: Snapshot) -> str:
     done = f"{seen.moved:,} {_past(operation.order.kind)}"
     line = done + left_text(frozen.expired, seen.skipped + frozen.gone, frozen.missing)
     if operation.order.kind is OperationKind.REDRIVE:
-        ends = ((seen.done, "done"), (seen.dead, "dead again"), (seen.removed, "removed"))
+        ends = (
+            (seen.done, "delivered again"),
+            (seen.dead, "failed again"),
+            (seen.removed, "removed"),
+            (seen.outstanding, "still on the way"),
+        )
         line += "".join(f", {count:,} {word}" for count, word in ends if count)
     if operation.state is OperationState.FINISHED:
         return line
@@ -120,9 +127,11 @@ def outcome_text(seen: Snapshot) -> str:
 
 def preview_page(output: Output, verb: str, found: Preview) -> RenderableType:
     """The whole preview."""
-    lines: list[RenderableType] = [Text(f"{found.count:,} to {verb}{_stay(found)}", "bold")]
-    if found.split:
-        lines.append(_split_table(output, found))
+    lines: list[RenderableType] = [Text(f"{found.count:,} to {verb}{_of(found)}{_stay(found)}", "bold")]
+    if found.causes:
+        lines.append(_causes_table(output, found))
+    if found.order.kind is OperationKind.REDRIVE and found.count:
+        lines.append(Text(f"how: {plan_text(found)}"))
     if found.samples:
         lines.append(Text(f"look at one: {command('dlq', 'show', found.samples[0])}", "cyan"))
     return Group(*lines)
@@ -143,16 +152,35 @@ def left_text(expired: int, gone: int, missing: int) -> str:
     return "".join(f", {count:,} {text}" for count, text in parts if count)
 
 
+def _of(found: Preview) -> str:
+    """Whose letters: the tenants that have most of them."""
+    tenants: Counter[str] = Counter()
+    for (_, tenant, _), count in found.split:
+        tenants[tenant] += count
+    named = ", ".join(clean(tenant) for tenant, _ in tenants.most_common(_TENANTS_SHOWN))
+    more = len(tenants) - _TENANTS_SHOWN
+    return (f", of {named}" if named else "") + (f" and {more:,} more tenants" if more > 0 else "")
+
+
 def _stay(found: Preview) -> str:
     return left_text(found.expired, found.gone, found.missing)
 
 
-def _split_table(output: Output, found: Preview) -> Table:
-    table = output.table("letters", "tenant", "reason", "queue", numbers=("letters",))
-    for (queue, tenant, reason), count in found.split[:_GROUPS_SHOWN]:
-        table.add_row(f"{count:,}", name(tenant), name(reason), name(queue))
-    if len(found.split) > _GROUPS_SHOWN:
-        table.caption = f"{len(found.split) - _GROUPS_SHOWN:,} more groups: --dry-run --json shows all"
+def plan_text(found: Preview) -> str:
+    """How a re-drive would go: canary, rate and how long that makes it last."""
+    order, lasts_s = found.order, found.lasts_s
+    first = f"a canary of {order.canary}, then " if order.canary else "no canary, "
+    if lasts_s is None:
+        return f"{first}as fast as it goes"
+    return f"{first}{order.rate}, about {duration(round(1000 * lasts_s))}"
+
+
+def _causes_table(output: Output, found: Preview) -> Table:
+    table = output.table("letters", "code", "reason", numbers=("letters",))
+    for (code, reason), count in found.causes[:_CAUSES_SHOWN]:
+        table.add_row(f"{count:,}", name(code), name(reason))
+    if len(found.causes) > _CAUSES_SHOWN:
+        table.caption = f"{len(found.causes) - _CAUSES_SHOWN:,} more causes: redrive dlq groups shows all"
     return table
 
 
@@ -182,7 +210,9 @@ def _what(operation: Operation) -> str:
     if order.uses_file and order.file is not None:
         return Path(order.file).name
     if chosen.ids:
-        return chosen.ids[0] if len(chosen.ids) == 1 else f"{len(chosen.ids):,} named letters"
+        frozen = operation.frozen
+        named = max(len(chosen.ids), frozen.total + frozen.expired + frozen.gone + frozen.missing)
+        return chosen.ids[0] if named == 1 else f"{named:,} named letters"
     return chosen.filter or "all"
 
 
@@ -201,14 +231,12 @@ def operation_page(seen: Snapshot) -> RenderableType:
     grid.add_row("state", Text(operation.state.value, _STYLES[operation.state]))
     grid.add_row("progress", Text(f"{seen.handled:,} of {operation.frozen.total:,}  {pace_text(seen)}"))
     grid.add_row("so far", name(outcome_text(seen)))
-    if seen.outstanding:
-        grid.add_row("", Text(f"{seen.outstanding:,} still out: their outcome is not known yet"))
     return Group(grid)
 
 
 def _how(operation: Operation) -> str:
     order = operation.order
-    parts = [f"at {order.rate}" if order.rate else "as fast as it goes"]
+    parts = [f"at {order.rate}" if order.pace else "as fast as it goes"]
     if order.canary:
         parts.append(f"a canary of {order.canary}")
     if order.to_queue is not None:

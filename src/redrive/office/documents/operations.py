@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from redrive.office.operations import Preview, Snapshot
 
 SHOWN_IDS = 20
+_CAUSES = 10
 
 
 class PartDocument(Document, frozen=True):
@@ -22,16 +23,29 @@ class PartDocument(Document, frozen=True):
     count: int
 
 
+class CauseDocument(Document, frozen=True):
+    """So many letters have this code and reason; the code is empty where the last failure had none."""
+
+    code: str
+    reason: str
+    count: int
+
+
 class PreviewDocument(Document, frozen=True):
     """What an operation would take, and what it would leave: `expired`, `gone` (not dead), `notFound`.
 
-    `empty` says why a filter finds nothing.
+    `causes` are the largest ten. `canary` and `rate` are what it would run with, said or by default; a null
+    rate is as fast as it goes, `seconds` how long a rate makes it last. `empty`: why a filter finds nothing.
     """
 
     count: int
     expired: int
     gone: int
     not_found: int
+    causes: list[CauseDocument]
+    canary: int
+    rate: str | None
+    seconds: float | None
     groups: list[PartDocument]
     samples: list[str]
     budget: int
@@ -103,6 +117,13 @@ def preview_document(preview: Preview) -> PreviewDocument:
         expired=preview.expired,
         gone=preview.gone,
         not_found=preview.missing,
+        causes=[
+            CauseDocument(code=code, reason=reason, count=count)
+            for (code, reason), count in preview.causes[:_CAUSES]
+        ],
+        canary=preview.order.canary or 0,
+        rate=None if preview.order.pace is None else preview.order.rate,
+        seconds=preview.lasts_s,
         groups=[
             PartDocument(queue=queue, company_id=tenant, reason=reason, count=count)
             for (queue, tenant, reason), count in preview.split
@@ -129,8 +150,8 @@ def operation_document(seen: Snapshot) -> OperationDocument:
         ids=list(order.selection.ids[:SHOWN_IDS]),
         scope=order.selection.scope,
         limit=order.selection.limit,
-        rate=order.rate,
-        canary=order.canary,
+        rate=None if order.pace is None else order.rate,
+        canary=order.canary or 0,
         ramp=order.ramp,
         halt_share=order.halt_share,
         halt_least=order.halt_least,

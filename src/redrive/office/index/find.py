@@ -24,7 +24,7 @@ _DIRECTIONS = {
     LetterOrder.OLDEST: {"beyond": ">", "order": "asc"},
     LetterOrder.NEWEST: {"beyond": "<", "order": "desc"},
 }
-_Row = tuple[str, str, int, str, str, int, int, float, int | None]
+_Row = tuple[str, str, int, str, str, int, int, float, str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class Found:
     died_at: int
     enqueued_at: int
     ttl_s: float
+    code: str
 
 
 @dataclass(frozen=True, slots=True)

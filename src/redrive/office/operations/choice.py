@@ -120,6 +120,7 @@ class Chooser:
                         account.died_at,
                         message.enqueued_at,
                         message.ttl_s,
+                        (account.failures[-1].code or "") if account.failures else "",
                     )
                 )
         end = begin + CHUNK

@@ -23,6 +23,10 @@ from redrive.office.view import NotFound
 CHUNK = 500
 NAMED_LETTERS = 10_000
 SHOWN_IDS = 20
+MANY = 20
+USUAL_CANARY = 5
+USUAL_RATE = "20/s"
+NO_RATE = "none"
 
 
 class OperationError(RedriveError):
@@ -110,7 +114,9 @@ class Order(_Document, frozen=True):
     """What was asked for.
 
     `canary` letters go first, and their first attempts are waited for; with `ramp` ever larger parts follow,
-    each waited for. Past `halt_share` of failures among `halt_least` or more that came back, it halts.
+    each waited for. `rate` is NO_RATE for as fast as it goes. Where canary and rate are None, a re-drive of
+    more than MANY letters gets the usual ones. Past `halt_share` of failures among `halt_least` or more that
+    came back, it halts.
     `expired` takes letters whose own short time to live has passed too. `edited`: a new body is kept for it.
     `file` is what an export writes, as `form` and with payloads masked unless `reveal`, what a restore reads,
     and the folder that an archive goes to.
@@ -119,7 +125,7 @@ class Order(_Document, frozen=True):
     kind: OperationKind
     selection: Selection = Selection()
     rate: str | None = None
-    canary: int = 0
+    canary: int | None = None
     ramp: bool = False
     halt_share: float = 0.2
     halt_least: int = 5
@@ -131,19 +137,30 @@ class Order(_Document, frozen=True):
     reveal: bool = False
 
     def __post_init__(self) -> None:
-        if self.rate is not None:
+        if self.rate is not None and self.rate != NO_RATE:
             Rate.parse(self.rate)
         if self.rate is not None and self.kind is OperationKind.ARCHIVE:
             raise ConfigurationError("an archive is written as fast as it goes: leave the rate out")
         if self.to_queue is not None:
             check_queue(self.to_queue)
-        if not 0 <= self.canary <= CHUNK:
+        if self.canary is not None and not 0 <= self.canary <= CHUNK:
             raise ConfigurationError(f"canary is {self.canary}: 0 to {CHUNK} letters")
         if not 0 <= self.halt_share <= 1 or self.halt_least < 1:
             raise ConfigurationError("halt: a share from 0 to 1, of at least 1 letter that came back")
         judged = self.canary or self.ramp or self.to_queue is not None or self.edited
         if judged and self.kind is not OperationKind.REDRIVE:
             raise ConfigurationError(f"canary, ramp, queue and edit go with a re-drive, not with {self.kind}")
+
+    def settled(self, count: int) -> Order:
+        """The same for so many letters, with what nobody said decided: of many, some are tried first."""
+        if self.kind is not OperationKind.REDRIVE:
+            return self
+        canary, rate = (USUAL_CANARY, USUAL_RATE) if count > MANY else (0, NO_RATE)
+        return replace(
+            self,
+            canary=canary if self.canary is None else self.canary,
+            rate=rate if self.rate is None else self.rate,
+        )
 
     def without_ids(self) -> Order:
         """The same once the letters are frozen: of many ids a few stay to be shown; records stay small."""
@@ -179,7 +196,11 @@ class Order(_Document, frozen=True):
 
     @property
     def pace(self) -> Rate | None:
-        return None if self.rate is None else Rate.parse(self.rate)
+        return None if self.rate is None or self.rate == NO_RATE else Rate.parse(self.rate)
+
+    def lasts_s(self, count: int) -> float | None:
+        """How long so many letters take at its rate; None where none is set."""
+        return None if self.pace is None else count * self.pace.period_s / self.pace.count
 
 
 def _chosen(given: _Document, usual: _Document) -> dict[str, Any]:

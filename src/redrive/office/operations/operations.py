@@ -53,13 +53,18 @@ Changes = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What an order would do. `split` counts by queue, tenant and reason, the most first, then by name."""
+    """What an order would do. `split` counts by queue, tenant and reason, the most first, then by name.
 
+    `causes` counts by code and reason. `order` is what was asked, with canary and rate decided.
+    """
+
+    order: Order
     count: int
     expired: int
     gone: int
     missing: int
     split: tuple[tuple[tuple[str, str, str], int], ...]
+    causes: tuple[tuple[tuple[str, str], int], ...]
     samples: tuple[str, ...]
     budget: int
     empty: Emptiness | None = None
@@ -67,6 +72,11 @@ class Preview:
     @property
     def over_budget(self) -> bool:
         return self.count > self.budget
+
+    @property
+    def lasts_s(self) -> float | None:
+        """How long its rate makes it last; None without one."""
+        return self.order.lasts_s(self.count)
 
 
 class Operations:
@@ -88,18 +98,22 @@ class Operations:
         """Count what an order would take; changes nothing."""
         order, asked = self._bounded(order), self._view.filter(order.selection.filter)
         split: Counter[tuple[str, str, str]] = Counter()
+        causes: Counter[tuple[str, str]] = Counter()
         samples: list[str] = []
         expired = gone = missing = 0
         async for page in self._chooser.pages(order.selection, self._store.now(), expired=order.expired):
             split.update((one.queue, one.tenant, one.reason) for one in page.taken)
+            causes.update((one.code, one.reason) for one in page.taken)
             samples += [one.id for one in page.taken[: _SAMPLES - len(samples)]]
             expired, gone, missing = expired + page.expired, gone + page.gone, missing + page.missing
         return Preview(
+            order.settled(split.total()),
             split.total(),
             expired,
             gone,
             missing,
             tuple(sorted(split.items(), key=lambda each: (-each[1], each[0]))),
+            tuple(sorted(causes.items(), key=lambda each: (-each[1], each[0]))),
             tuple(samples),
             self._settings.budget,
             await explain_empty(self._index, asked, split.total() + expired, scope=self._scope),

@@ -72,7 +72,7 @@ def _left_s(operation: Operation, speed: float | None) -> float | None:
         return 0.0
     if operation.state is not OperationState.MOVING:
         return None
-    pace = operation.order.pace
-    if pace is not None:
-        return operation.left * pace.period_s / pace.count
+    by_rate_s = operation.order.lasts_s(operation.left)
+    if by_rate_s is not None:
+        return by_rate_s
     return None if not speed else operation.left / speed

@@ -182,12 +182,15 @@ class Steps:
         return OperationStep(moved, (grant.next_at - now) / 1000)
 
     async def _frozen(self, operation: Operation, frozen: Frozen) -> OperationStep:
-        content = {"row": "frozen", "result": {"letters": frozen.total, "hash": frozen.hash}}
-        row = await self._write(operation, content)
-        order = operation.order
-        gated = order.canary > 0 or order.ramp
+        order = operation.order.settled(frozen.total)
+        result: dict[str, Any] = {"letters": frozen.total, "hash": frozen.hash}
+        if order.kind is OperationKind.REDRIVE:
+            result |= {"canary": order.canary, "rate": order.rate}
+        row = await self._write(operation, {"row": "frozen", "result": result})
+        canary = order.canary or 0
+        gated = canary > 0 or order.ramp
         state = OperationState.CANARY if gated else OperationState.MOVING
-        gate = max(1, order.canary) if gated else None
+        gate = max(1, canary) if gated else None
         return OperationStep(
             await self._change(
                 operation, frozen=frozen, state=state, gate=gate, row=row, order=order.without_ids()

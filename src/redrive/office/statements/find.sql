@@ -4,7 +4,7 @@
 
 -- The next letters of an order, from after (:after_at, :after_id).
 -- name: find
-select queue, id, generation, tenant, reason, died_at, enqueued_at, ttl_s, true
+select queue, id, generation, tenant, reason, died_at, enqueued_at, ttl_s, coalesce(code, ''), true
 from letters
 where (died_at, id) {beyond} (:after_at, :after_id) and {narrow}
 order by died_at {order}, id {order} limit :size
@@ -12,7 +12,7 @@ order by died_at {order}, id {order} limit :size
 -- The same, each with whether its payload or text is what was asked for. Of a payload the first MiB is looked at,
 -- which is all of it unless it is a mail with attachments.
 -- name: look
-select queue, id, generation, tenant, reason, died_at, enqueued_at, ttl_s, {deep}
+select queue, id, generation, tenant, reason, died_at, enqueued_at, ttl_s, coalesce(code, ''), {deep}
 from (
   select l.*, (select cast(substr(b.body, 1, 1048576) as text) from letter_bodies b where b.id = l.id) as document
   from letters l

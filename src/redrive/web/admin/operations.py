@@ -44,8 +44,9 @@ class OrderBody(
 ):
     """What to do with which letters: `ids`, or those of a `filter` (an empty one: all), the oldest `limit`.
 
-    `canary` letters go first and are waited for; `ramp`: ever larger parts follow. It halts when more than
-    `haltShare` of at least `haltLeast` that came back failed. `expired` takes one-time letters too.
+    `canary` letters go first and are waited for; `ramp`: ever larger parts follow. Without them a re-drive of
+    more than 20 has a canary of 5 and the rate 20/s: write 0 and "none" to have it without. It halts when
+    more than `haltShare` of at least `haltLeast` that came back failed. `expired` takes one-time letters too.
     """
 
     kind: Literal["redrive", "discard"]
@@ -53,7 +54,7 @@ class OrderBody(
     filter: Annotated[str, msgspec.Meta(max_length=2_000)] | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=_ALL)] | None = None
     rate: Annotated[str, msgspec.Meta(max_length=20)] | None = None
-    canary: Annotated[int, msgspec.Meta(ge=0, le=CHUNK)] = 0
+    canary: Annotated[int, msgspec.Meta(ge=0, le=CHUNK)] | None = None
     ramp: bool = False
     halt_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.2
     halt_least: Annotated[int, msgspec.Meta(ge=1, le=_ALL)] = 5

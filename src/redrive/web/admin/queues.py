@@ -34,11 +34,14 @@ class ListMessages(Parameters, frozen=True):
 
 
 class QueueRedrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many of a queue's letters come back, the oldest first; `rate` such as `20/s`."""
+    """How many of a queue's letters come back, the oldest first; `rate` such as `20/s`.
+
+    Without canary and rate, more than 20 have a canary of 5 and the rate 20/s: 0 and "none" are without.
+    """
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=PAGE)]
     rate: Annotated[str, msgspec.Meta(max_length=20)] | None = None
-    canary: Annotated[int, msgspec.Meta(ge=0, le=500)] = 0
+    canary: Annotated[int, msgspec.Meta(ge=0, le=500)] | None = None
 
 
 _QUEUES = AdminRoute(
