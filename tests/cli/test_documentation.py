@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 from cyclopts import App
@@ -13,6 +16,7 @@ from cyclopts import App
 import redrive
 from redrive.cli import app
 from redrive.cli.problems import Exit
+from tests.cli.conftest import Shop
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
@@ -31,7 +35,7 @@ COMMANDS = dict(_commands(app, "redrive"))
 
 
 def test_there_are_commands() -> None:
-    assert len(COMMANDS) == 55
+    assert len(COMMANDS) == 56
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -65,6 +69,7 @@ def test_the_list_of_commands_is_shown_without_loading_one() -> None:
         "redrive.core",
         "redrive.core.errors",
         "redrive.core.redaction",
+        "redrive.core.values",
         "redrive.version",
     }
 
@@ -83,3 +88,29 @@ def test_importing_the_library_loads_no_terminal_libraries() -> None:
     program = "import sys, redrive.app; print([name for name in ('rich', 'cyclopts') if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
+
+
+def test_the_documentation_comes_along(shop: Shop) -> None:
+    assert {"filters", "redis", "sql", "python"} <= set(shop.ok("docs")["pages"])
+    assert shop.ok("docs", "filters")["text"].startswith("# ")
+    missing = shop("docs", "filtres")
+    assert (missing.code, "did you mean filters?" in missing.error) == (Exit.NOT_FOUND, True)
+
+
+def test_no_text_of_ours_points_at_a_file_of_the_repository() -> None:
+    """An installed wheel has no docs/ and no README: errors name `redrive docs PAGE`, whose page is there."""
+    pages = {path.stem for path in PAGE.parent.glob("*.md")}
+    for path in Path(redrive.__file__).parent.rglob("*.py"):
+        strings = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if _is_text(node)]
+        for text in (str(one.value) for one in strings if not _is_docstring(str(one.value))):
+            assert "docs/" not in text.replace("/docs/docs.css", ""), (path, text)
+            for page in re.findall(r"redrive docs ([a-z-]+)", text):
+                assert page in pages, (path, text)
+
+
+def _is_text(node: ast.AST) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _is_docstring(text: str) -> bool:
+    return text.endswith((".", ".\n")) and text[:1].isupper()

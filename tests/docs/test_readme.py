@@ -11,10 +11,11 @@ import sys
 import time
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from redrive import Delivery, Redrive, RetryPolicy, Submission, Temporary
+from redrive import DeadLetter, Delivery, Redrive, RetryPolicy, Submission, Temporary
 from redrive.testing import run_until_idle, trial
 
 ROOT = Path(__file__).parents[2]
@@ -103,12 +104,27 @@ async def test_the_commands_of_the_night_run_as_written(
 async def test_the_options_in_the_second_example_exist(tmp_path: Path) -> None:
     app = Redrive(f"sqlite:///{tmp_path}/redrive.db")
 
-    @app.handler("orders", retry=RetryPolicy(attempts=8, cap_s=300), concurrency=20, rate="100/min")
-    def charge(order: dict[str, int], delivery: Delivery) -> None: ...
-
+    example = next(one for one in _examples() if "Submission(order" in one)
+    source = "async def example(app, order, orders):\n"
+    source += "".join(f"    {line}\n" for line in example.splitlines())
+    names: dict[str, Any] = {
+        "DeadLetter": DeadLetter,
+        "Order": dict[str, int],
+        "Delivery": Delivery,
+        "RetryPolicy": RetryPolicy,
+        "Submission": Submission,
+        "timedelta": timedelta,
+    }
+    exec(compile(source, "README.md", "exec"), names)  # noqa: S102 - our own README
     async with app:
-        await app.submit("orders", {}, delay=timedelta(hours=1), ttl=timedelta(minutes=10))
-        assert len(await app.submit_many("orders", [Submission({}, tenant="acme")] * 3)) == 3
+        await names["example"](app, {"total": 1}, [{"total": 2}])
+        assert [counts.scheduled + counts.pending for counts in await app.store.queues()] == [2]
+
+
+def test_its_shell_lines_are_for_the_curl_of_an_old_machine() -> None:
+    commands = [line for line in _shell_lines() if line[0] == "curl"]
+    assert commands
+    assert not any("--json" in command for command in commands)
 
 
 @pytest.mark.parametrize(

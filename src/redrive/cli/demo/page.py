@@ -140,8 +140,8 @@ def trial(url: str, keys: FirstKeys) -> list[Text]:
         ]
     return [
         Text(f"KEY={keys.submit}", "bold"),
-        Text(f'curl {url}/v1/emails -H "Authorization: Bearer $KEY" --json \\', "cyan"),
-        Text(f"  '{_MAIL}'", "cyan"),
+        Text(f'curl {url}/v1/emails -H "Authorization: Bearer $KEY" \\', "cyan"),
+        Text(f"  -H 'Content-Type: application/json' --data '{_MAIL}'", "cyan"),
     ]
 
 

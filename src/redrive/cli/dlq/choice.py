@@ -72,7 +72,7 @@ async def asked(current: Session, text: str | None, queue: str | None, tenant: s
         await letters.filter(text or "")
     except FilterError as error:
         raise PlacedError(
-            f"--filter: {error.problem}: {error.advice}. docs/filters.md has the language",
+            f"--filter: {error.problem}: {error.advice}. `redrive docs filters` has the language",
             text or "",
             error.position,
         ) from error

@@ -17,7 +17,7 @@ from redrive.office.sql.guard import Bounds, Guard, SqlError, restrict, watch
 
 Value = str | int | float | None
 LENGTH = 20_000
-_ADVICE = "docs/sql.md has the table and what may be asked"
+_ADVICE = "`redrive docs sql` has the table and what may be asked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ PASSING: Mapping[str, str] = {
 EXPLAINED: Mapping[str, str] = {
     "NOAUTH": "the server wants a login: write redis://user:password@host in the address",
     "WRONGPASS": "user or password is wrong, or the user is disabled: look at ACL LIST on the server",
-    "NOPERM": "the user lacks a right: docs/redis.md lists what Redrive needs",
+    "NOPERM": "the user lacks a right: `redrive docs redis` lists what Redrive needs",
     "CROSSSLOT": "keys of one call lie in several slots: this is a bug of Redrive, please report it",
     "MOVED": "the server is part of a cluster: add ?cluster=true to the address",
     "NOPROTO": "the server is too old: Redrive needs Redis 7.0 or Valkey",
