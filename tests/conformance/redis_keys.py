@@ -17,7 +17,7 @@ async def check_key(server: Redis, key: bytes, prefix: bytes) -> None:
     name = key.removeprefix(prefix).decode("utf-8", "replace")
     kind = (await server.type(key)).decode()
     rows = [row for row in _layout() if row.kind == kind and row.matches(name)]
-    assert rows, f"{kind} {name} is in no row of the layout: document it at the head of lua/queue.lua"
+    assert rows, f"{kind} {name} is in no row of the layout: document it at the head of lua/parts/root.lua"
     ends = await server.pttl(key) >= 0
     assert any(_fits(row, ends) for row in rows), f"{kind} {name} {'ends' if ends else 'never ends'}"
 

@@ -38,7 +38,7 @@ def accept_before_commit() -> None:
 
 def settle_without_token() -> None:
     """A settle moves the message whoever holds it."""
-    _rewrite("leases", "if holder ~= token then", "if false then")
+    _rewrite("parts/lease", "if holder ~= token then", "if false then")
 
 
 def count_attempt_late() -> None:

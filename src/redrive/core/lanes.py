@@ -3,7 +3,7 @@
 A lane is (queue, tenant). It is in the ring while it has due work that may run now, on the timer
 until its next message is due, or parked (paused, held, at its cap). `place` says where; `take_turns`
 is the walk of a claim: up to 3 x weight from the lane at the head, then the next. The SQL store calls
-both; the Lua scripts repeat them, and the conformance suite holds the two together.
+both; Lua repeats them in one file, rules.lua, which is run on cases that are answered here too.
 """
 
 from __future__ import annotations

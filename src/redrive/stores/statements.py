@@ -1,4 +1,4 @@
-"""Where statements come from: SQL in `sql/<dialect>/<file>.sql`, Lua in `lua/<name>.lua`.
+"""Where statements come from: `sql/<dialect>/<file>.sql`, `lua/<verb>.lua` and `lua/parts/<part>.lua`.
 
 An SQL file is cut into its sections by `core.statements`. This module never puts text together with values;
 those are bound by whoever runs the statement.
@@ -35,8 +35,8 @@ def load_migrations(dialect: str) -> tuple[str, ...]:
 
 @cache
 def load_lua(name: str) -> str:
-    """The whole script `lua/<name>.lua`."""
-    return _read("lua", f"{name}.lua")
+    """The whole text of `lua/<name>.lua`: a verb, or `parts/` and a part."""
+    return _read("lua", *f"{name}.lua".split("/"))
 
 
 def _read(*path: str) -> str:

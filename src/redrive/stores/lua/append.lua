@@ -1,6 +1,6 @@
 #!lua
 -- append: deduplicate and enqueue. Refused when memory is full, so that work can drain.
--- Composed after: keys, families, states
+-- Composed after: dedupe, children
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew
@@ -9,11 +9,12 @@
 -- ARGV 4     the submitter's reckoning of now
 -- ARGV 5...  three for each entry, groups standing together: id, frame, and 14 bytes of digest of what its dedupe key
 --            stands for (empty when it has none)
--- Returns    now alone, and writes nothing, when the submitter reckons with a clock that was set back since: what it
---            calls due would wait; nothing, and writes nothing, when the queue is not there though it was listed: its data was lost, and the
---            list perhaps with it; otherwise { five for each entry that was not accepted as new: its number from 0, status (accepted, duplicate,
---            conflict, withheld), id, state, in what it differs from the first message of its id (or empty) };
---            when a parent is unknown or has lost its body, nothing is written: { {}, id of its child }
+-- Returns    { five for each entry that was not accepted as new: its number from 0, status (accepted, duplicate,
+--            conflict, withheld), id, state, in what it differs from the first message of its id (or empty) }.
+--            Nothing is written, and this is returned: now alone, when the submitter reckons with a clock that was set
+--            back since, as what it calls due would wait; nothing, when the queue is not there though it was listed:
+--            its data was lost, and the list perhaps with it; { {}, id of a child } whose parent is unknown or has lost
+--            its body
 
 local FIELDS, CLOCK_SET_MS = 3, 5000
 

@@ -1,6 +1,6 @@
 #!lua
 -- bury: take in dead letters from elsewhere, as they are; known ids are skipped, except archived ones.
--- Composed after: endings, states
+-- Composed after: ending
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- cancel: waiting to removed; the body goes, the dedupe key is freed.
--- Composed after: endings
+-- Composed after: ending
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew    ARGV 2  actor

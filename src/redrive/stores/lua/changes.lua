@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
 -- changes: what became of a queue's letters since a number, in order; each id once.
--- Composed after: account_rows
+-- Composed after: account
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew    ARGV 2  after this number
 -- ARGV 3  from the beginning up to this number, where only what is dead is told; 0: what changed since; -1: begin
 -- ARGV 4  limit
 -- Returns { 1 when the reader must drop what it knew, up to (0: it has been told everything), number to go on after,
---         1 when there is more, the ids, the rows as account_rows says of those that are known }
+--         1 when there is more, the ids, the rows as account.lua says of those that are known }
 --
 -- Only the latest departures are remembered. A reader that is at the beginning need not know of older ones,
 -- so it keeps the number at which it began; one whose number is older than they are begins again. So does

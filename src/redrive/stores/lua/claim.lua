@@ -1,37 +1,29 @@
 #!lua flags=allow-oom
--- claim: hand out due messages, fairly over tenants (core.lanes.take_turns), attempt + 1, under a token.
--- Composed after: streams
+-- claim: hand out due messages, fairly over tenants, attempt + 1, under a token.
+-- Composed after: walk
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew           ARGV 2  token         ARGV 3  limit
 -- ARGV 4  lease in ms    ARGV 5  most bytes    ARGV 6  quantum
 -- ARGV 7  rate: hand-outs a period, 0 for no limit         ARGV 8  rate: period in ms
 -- ARGV 9  1: one suspect and nothing else, 0: no suspects
--- Returns { now, suspects wait (1 or 0), next_at or -1, batch as leases.answer_batch says }
+-- Returns { now, suspects wait (1 or 0), next_at or -1, batch as lease.answer_batch says }
 
 local WAKE = 200
 
 local token, limit, lease_ms = ARGV[2], integer(3), integer(4)
 local most_bytes, quantum = integer(5), integer(6)
-local rate_count, rate_period_ms, alone = integer(7), integer(8), integer(9) == 1
+local alone = integer(9) == 1
+local queue = { rate_count = integer(7), rate_period_ms = integer(8), window_began_at = 0, window_used = 0 }
 
 local ids, held, frames, tried = {}, {}, {}, {}
-local taken_bytes, full = 0, false
+local taken_bytes = 0
 
--- core.limits.reserve: a period begins with its first hand-out.
-local function open_window()
-  local window = redis.call('HMGET', root, 'window_began_at', 'window_used')
-  local began_at, used = tonumber(window[1] or 0), tonumber(window[2] or 0)
-  if now >= began_at + rate_period_ms or now < began_at then
-    return now, 0
-  end
-  return began_at, used
-end
-
-local window_began_at, window_used = 0, 0
-if rate_count > 0 then
-  window_began_at, window_used = open_window()
-  limit = math.min(limit, rate_count - window_used)
+if queue.rate_count > 0 then
+  local left, window = nil, redis.call('HMGET', root, 'window_began_at', 'window_used')
+  queue.window_began_at, queue.window_used = tonumber(window[1] or 0), tonumber(window[2] or 0)
+  queue.window_began_at, queue.window_used, left = rules.reserve(queue, now)
+  limit = math.min(limit, left)
 end
 
 -- A child comes with its parent's body.
@@ -69,50 +61,43 @@ local function offer(lane, track, element)
     size = size + shared_size(id)
   end
   if number >= limit or (number > 0 and taken_bytes + size > most_bytes) then
-    full = true
     return false
   end
   ids[number + 1], held[number + 1] = id, held_value(lane, track, marks)
   if marks > 0 and bit.band(marks, TRIED) > 0 then
-    tried[#tried + 1] = { id, lane, track }
+    tried[#tried + 1] = { id = id, lane = lane, track = track }
   end
   taken_bytes = taken_bytes + size
   return true
 end
 
 local function count_taken(lane, number)
+  if number == 0 then
+    return
+  end
   count(lane, 'waiting', -number)
   count(lane, 'in_flight', number)
-  lane.served = lane.served + number
-  if lane.rate_count > 0 and number > 0 then
-    local open = window_open(lane)
-    set_switch(lane, 'window_began_at', open and lane.window_began_at or now)
-    set_switch(lane, 'window_used', (open and lane.window_used or 0) + number)
+  lane.served, lane.last_served_at = lane.served + number, now
+  if lane.rate_count > 0 then
+    local began_at, used = rules.reserve(lane, now)
+    set_switch(lane, 'window_began_at', began_at)
+    set_switch(lane, 'window_used', used + number)
   end
 end
 
-local function serve(turn)
-  local lane = turn.lane
-  while lane.consecutive < turn.quantum and turn.taken < turn.room do
-    local stream = pick_stream(turn)
-    if not stream or not offer(lane, stream.track, stream.head) then
-      return
-    end
-    advance(stream)
-    turn.taken, lane.consecutive, lane.last_track = turn.taken + 1, lane.consecutive + 1, stream.track
-    turn.served = true
-  end
+local walk = { head = pick_stream, go_behind = go_behind, leave = leave_line, ring = read_ring }
+
+function walk.front()
+  return #ids < limit and next_turn(limit - #ids, quantum) or nil
 end
 
-local function take_turns()
-  while not full and #ids < limit do
-    local turn = next_turn(limit - #ids, quantum)
-    if not turn then
-      return
-    end
-    serve(turn)
-    end_turn(turn, full)
+function walk.take(turn, stream)
+  if not offer(turn.lane, stream.track, stream.head) then
+    return false
   end
+  turn.lane.last_track = stream.track
+  advance(stream)
+  return true
 end
 
 local function take_suspect()
@@ -124,19 +109,16 @@ local function take_suspect()
   local key, list = ':suspect:' .. tenant, SUSPECT .. ':' .. tenant
   local element = redis.call('ZRANGE', root .. key, 0, 0)[1]
   local _, _, _, marks = struct.unpack(ELEMENT, element)
-  if room_of(lane) > 0 and offer(lane, 1, element) then
+  if rules.room_of(lane, now) > 0 and offer(lane, 1, element) then
     withdraw_later(key, list, element, marks)
     count(lane, 'suspects', -1)
     count_taken(lane, 1)
-    lane.last_served_at = now
   end
 end
 
-local function charge(id, lane, track, packed)
-  local item = packed and unpack_progress(id, packed)
-  if not item then
-    item = salvage_item(id, nil, lane.tenant, track, alone)
-  end
+local function charge(one, packed)
+  local item = packed and unpack_progress(one.id, packed)
+    or salvage_item(one.id, nil, one.lane.tenant, one.track, alone)
   item.state, item.attempts = 'claimed', item.attempts + 1
   return pack_progress(item)
 end
@@ -144,11 +126,10 @@ end
 local function charge_tried()
   local tried_ids, records = {}, {}
   for index, one in ipairs(tried) do
-    tried_ids[index] = one[1]
+    tried_ids[index] = one.id
   end
   for index, packed in ipairs(get_all(root .. ':progress', tried_ids)) do
-    records[2 * index - 1] = tried_ids[index]
-    records[2 * index] = charge(tried_ids[index], tried[index][2], tried[index][3], packed)
+    records[2 * index - 1], records[2 * index] = tried_ids[index], charge(tried[index], packed)
   end
   call_all('HSET', root .. ':progress', records)
 end
@@ -167,8 +148,7 @@ local function find_next_at()
   if next_at == math.huge then
     return -1
   end
-  local used_up = rate_count > 0 and window_used >= rate_count
-  return used_up and math.max(next_at, window_began_at + rate_period_ms) or next_at
+  return math.max(next_at, rules.free_at(queue))
 end
 
 local function write_batch()
@@ -179,9 +159,9 @@ local function write_batch()
     pairs_of[2 * index - 1], pairs_of[2 * index] = id, held[index]
   end
   write_lease(token, now + lease_ms, ids, pairs_of)
-  window_used = window_used + #ids
-  if rate_count > 0 then
-    redis.call('HSET', root, 'window_began_at', window_began_at, 'window_used', window_used)
+  queue.window_used = queue.window_used + #ids
+  if queue.rate_count > 0 then
+    redis.call('HSET', root, 'window_began_at', queue.window_began_at, 'window_used', queue.window_used)
   end
 end
 
@@ -189,7 +169,7 @@ end
 local function pass_hint_on()
   if redis.call('EXISTS', root .. ':ring') == 0 then
     redis.call('DEL', root .. ':hint')
-  elseif #ids > 0 and (rate_count == 0 or window_used < rate_count) then
+  elseif #ids > 0 and (queue.rate_count == 0 or queue.window_used < queue.rate_count) then
     hint()
   end
 end
@@ -199,7 +179,7 @@ local function hand_out_batch()
   if alone then
     take_suspect()
   else
-    take_turns()
+    rules.take_turns(walk)
     close_streams(count_taken)
   end
   if #ids > 0 then

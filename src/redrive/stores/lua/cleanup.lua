@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- cleanup: remove a page of finished records, of what people discarded or replaced, and of ended dedupe keys;
 -- never a dead letter, nor a parent with open children, nor a child of a parent that is not settled.
--- Composed after: endings
+-- Composed after: ending
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew

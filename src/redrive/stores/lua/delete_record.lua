@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- delete_record: delete a record when its version is the expected one.
--- Composed after: clock
+-- Composed after: record
 --
 -- KEYS 1  the kind's root
 -- ARGV 1  skew    ARGV 2  id    ARGV 3  expected version, -1 for any

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- extend: prolong leases that are still held.
--- Composed after: queue
+-- Composed after: root
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew

@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 -- get_record: one record.
--- Composed after: clock
+-- Composed after: record
 --
 -- KEYS 1  the kind's root
 -- ARGV 1  skew    ARGV 2  id

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- list_records: records of a kind by id. Ids of records that have expired are dropped on the way.
--- Composed after: clock
+-- Composed after: record
 --
 -- KEYS 1  the kind's root
 -- ARGV 1  skew    ARGV 2  from after this id, empty for the first page    ARGV 3  limit

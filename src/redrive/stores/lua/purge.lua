@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- purge: cancel a page of whatever waits in the queue, due or not.
--- Composed after: endings
+-- Composed after: ending
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew    ARGV 2  actor    ARGV 3  limit

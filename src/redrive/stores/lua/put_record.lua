@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- put_record: write a record when its version is the expected one. Allowed when memory is full: whoever makes
 -- room needs a record of it.
--- Composed after: clock
+-- Composed after: record
 --
 -- KEYS 1  the kind's root
 -- ARGV 1  skew    ARGV 2  id    ARGV 3  document

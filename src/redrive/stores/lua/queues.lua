@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- queues: one queue's state and counts, from sums and from sorted sets of what is delayed, never from
 -- messages.
--- Composed after: elements
+-- Composed after: element
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
 -- reclaim: take over expired leases (lapse lost) and waiting messages past their time to live (lapse
 -- expired), under a new token. A live lease is never touched.
--- Composed after: leases
+-- Composed after: lease
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew    ARGV 2  token    ARGV 3  lease in ms    ARGV 4  limit
--- Returns the batch as leases.answer_batch says
+-- Returns the batch as lease.answer_batch says
 --
 -- The server's clock may be set. Workers come here about once a second, so a gap since the last look is a clock that
 -- was set, or workers that were away: then a lease that was alive at the last look keeps what it had left. Where the

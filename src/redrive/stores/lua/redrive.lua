@@ -1,6 +1,6 @@
 #!lua
 -- redrive: dead to waiting, in place; what is not that death of that message is skipped.
--- Composed after: endings
+-- Composed after: ending
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew    ARGV 2  actor    ARGV 3  operation, empty for none

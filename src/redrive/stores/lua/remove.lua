@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- remove: dead to removed, by a move; what is not that death of that message is skipped. The dedupe key is
 -- freed.
--- Composed after: endings
+-- Composed after: ending
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew    ARGV 2  actor    ARGV 3  operation, empty for none

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- run_now: make waiting messages due now; one that is due already keeps its place.
--- Composed after: items
+-- Composed after: item
 --
 -- KEYS 1     the queue's root
 -- ARGV 1     skew

@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 -- tally: what a queue counted for an operation.
--- Composed after: queue
+-- Composed after: root
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew    ARGV 2  operation

@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 -- wait: how long until a queue's next timer, in milliseconds from now.
--- Composed after: queue
+-- Composed after: root
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- write_journal: add a row after the expected head. A journal is a stream whose ids are positions. Allowed
 -- when memory is full: what makes room is audited too.
--- Composed after: clock
+-- Composed after: record
 --
 -- KEYS 1  the journal's key
 -- ARGV 1  skew    ARGV 2  document    ARGV 3  expected head, -1 for any

@@ -1,4 +1,4 @@
-"""Ids and the frozen message as they lie in Redis (lua/frames.lua reads the same bytes).
+"""Ids and the frozen message as they lie in Redis (lua/parts/frame.lua reads the same bytes).
 
 A canonical UUID is its 16 bytes; any other text stands behind a byte that says so, in any length but 16, so
 that the two never meet. A frame is head and body: the head has fixed fields first, so that a script reads

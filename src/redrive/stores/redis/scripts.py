@@ -5,9 +5,9 @@ same way; each stands once, before whoever needs it. A verb's first line is its 
 first, so it goes to the front of the whole. Nothing is ever put into a script's text but other scripts;
 values travel as ARGV.
 
-The keys are the table at the head of lua/queue.lua, and the few that belong to no queue. The documentation
-shows them and the tests hold every key against them, so that none is left undocumented. A word in capitals
-stands for a name.
+The keys are the table at the head of lua/parts/root.lua, and the few that belong to no queue. The
+documentation shows them and the tests hold every key against them, so that none is left undocumented. A word
+in capitals stands for a name.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def parts_of(name: str) -> list[str]:
     """The parts that a file stands behind, in order."""
     composed = _COMPOSED.search(load_lua(name))
     found: dict[str, None] = {}
-    for part in composed[1].split(",") if composed else ():
-        found |= dict.fromkeys([*parts_of(part.strip()), part.strip()])
+    for part in composed[1].split(", ") if composed else ():
+        found |= dict.fromkeys([*parts_of(f"parts/{part}"), f"parts/{part}"])
     return list(found)
 
 
@@ -96,7 +96,7 @@ def markdown_table() -> str:
 
 def _queue_keys() -> list[Key]:
     rows: list[tuple[list[str], str, str]] = []
-    for line in load_lua("queue").splitlines():
+    for line in load_lua("parts/root").splitlines():
         if row := _ROW.match(line):
             rows.append((row[1].split(), row[2], row[3]))
         elif rows and (more := _MORE.match(line)):

@@ -1,5 +1,5 @@
 -- completion.lua: the verdict of most attempts, applied to a batch with few commands.
--- Composed after: endings, leases, holds
+-- Composed after: ending, lease
 --
 -- What was done at its first attempt leaves an ending without progress: its frame and the instant say
 -- everything.
@@ -39,7 +39,10 @@ end
 
 -- What a batch comes to, gathered before it is written.
 local function new_batch()
-  return { done = {}, fields = {}, field_ids = {}, endings = {}, order = {}, parents = {}, tokens = {}, lanes = {}, fanned_out = {} }
+  return {
+    done = {}, fields = {}, field_ids = {}, endings = {}, order = {}, parents = {}, tokens = {}, lanes = {},
+    fanned_out = {},
+  }
 end
 
 local function note_completed(batch, id, token, tenant, head, is_parent)

@@ -1,4 +1,4 @@
--- elements.lua: where a waiting message stands.
+-- element.lua: where a waiting message stands.
 -- Composed after: placement
 --
 -- An element is due_at, expires_at, the size of the body, marks, and the id: what a claim must know before it

@@ -1,15 +1,15 @@
--- queue.lua: what every verb on a queue begins with. Composed, never run alone.
+-- root.lua: what every verb on a queue begins with.
 --
 -- KEYS 1  the queue's root, prefix:{queue}; every other key of the queue is derived from it
 -- ARGV 1  skew in milliseconds, added to the server's clock (0 outside tests)
 --
 -- Keys below the root. T is a tenant, LIST a track (main, bulk, redrive) and a tenant, ID an id. An id that
--- is a canonical UUID lies as its 16 bytes (ids.py); an element is what elements.lua says. Where a message's
+-- is a canonical UUID lies as its 16 bytes (frames.py); an element is what element.lua says. Where a message's
 -- bytes are tells its state.
 --   (root)              hash    the queue's state, its ring, its counters, and the sums of its lanes
 --   :messages           hash    id -> frame, of what waits and what is claimed
 --   :letters            hash    id -> frame, of dead letters
---   :finished           hash    id -> ending, of what is done or removed (frames.lua)
+--   :finished           hash    id -> ending, of what is done or removed (frame.lua)
 --   :progress           hash    id -> progress, of what is not finished and no longer as it was accepted
 --   :failures :redrives hash    id -> failures, re-drives, one after the other
 --   :traces             hash    digest -> traceback
@@ -27,7 +27,7 @@
 --   :gone               set     list and element, of elements that left a list from its middle
 --   :oldest             zset    every ready list, by an instant that none of its elements was due before
 --   :expiry             zset    every ready list, by expires_at in the same way; list and element of those not covered so
---   :held               hash    id -> who holds it and how (leases.lua)
+--   :held               hash    id -> who holds it and how (lease.lua)
 --   :leases             zset    tokens by deadline
 --   :lease:TOKEN        list    the ids that were handed out under a token, in order
 --   :lease_counts       hash    token -> how many of them it still holds
@@ -35,7 +35,7 @@
 --   :done               list    when and id of finished records of messages that were done, in order
 --   :finished_order     zset    ids of the other finished records, by when they ended
 --   :discarded          zset    ids of removed letters that keep their content, by when they were removed
---   :lanes              hash    tenant -> lane (lane_record.lua)
+--   :lanes              hash    tenant -> lane (lane.lua)
 --   :tenants            zset    tenants by name
 --   :ring               zset    lanes that may hand out now, by turn
 --   :timer              zset    lanes that may later, by when

@@ -1,7 +1,7 @@
--- endings.lua: how a message becomes dead, done or removed, and how it is forgotten.
--- Composed after: families, history, keys
+-- ending.lua: how a message becomes dead, done or removed, and how it is forgotten.
+-- Composed after: children, history, dedupe
 --
--- Only the functions here and in items.lua and leases.lua move a message between states, so that it is in
+-- Only the functions here and in item.lua and lease.lua move a message between states, so that it is in
 -- exactly one. `finish` leaves the item's frame without its body, unless open children need it or
 -- `whole` says to keep it.
 

@@ -1,5 +1,5 @@
--- families.lua: parents and children.
--- Composed after: items
+-- children.lua: parents and children.
+-- Composed after: item
 --
 -- :children counts the open children of a parent; while there are any, its body and its record stay.
 

@@ -1,5 +1,5 @@
--- leases.lua: who holds what.
--- Composed after: items
+-- lease.lua: who holds what.
+-- Composed after: item
 --
 -- A lease is a token with a deadline and the ids handed out under it; it ends with the last of them. :held
 -- says of each claimed id: marks, track, tenant, token, and the head of its frame. Marks: TRIED and CHILD as

@@ -1,5 +1,5 @@
--- placement.lua: where a lane stands (core.lanes.place), and the ring.
--- Composed after: lane_record
+-- placement.lua: where a lane stands, in the ring, on the timer or neither, by what rules.lua says.
+-- Composed after: lane, rules
 --
 -- A verb changes lanes that it has touched and ends with `save_lanes`: each is then moved once to the ring,
 -- the timer or neither, in the order in which the lanes were first touched.
@@ -20,20 +20,6 @@ local function write_ring()
   if ring and ring.changed then
     redis.call('HSET', root, 'next_turn', ring.next_turn, 'round', ring.round, 'round_ends', ring.round_ends)
   end
-end
-
-local function tail_turn()
-  read_ring().changed = true
-  ring.next_turn = ring.next_turn + 1
-  return ring.next_turn - 1
-end
-
--- core.lanes.Ring.serve: passing the mark begins a new round.
-local function round_of(number)
-  if number >= read_ring().round_ends then
-    ring.round, ring.round_ends, ring.changed = ring.round + 1, ring.next_turn, true
-  end
-  return ring.round
 end
 
 local function later_key(track, tenant)
@@ -59,45 +45,6 @@ local function next_due_at(lane)
   return earliest
 end
 
--- core.limits.reserve: a period begins with its first hand-out.
-local function window_open(lane)
-  return now < lane.window_began_at + lane.rate_period_ms and now >= lane.window_began_at
-end
-
--- core.limits.free_at
-local function free_at(lane)
-  if lane.rate_count > 0 and lane.window_used >= lane.rate_count then
-    return lane.window_began_at + lane.rate_period_ms
-  end
-  return 0
-end
-
--- How many more may be handed out now: core.lanes.effective_cap, and what its rate has left.
-local function room_of(lane)
-  local room = math.huge
-  if lane.state == 'held' then
-    room = 1 - lane.in_flight
-  elseif lane.cap >= 0 then
-    room = lane.cap - lane.in_flight
-  end
-  if lane.rate_count > 0 then
-    room = math.min(room, lane.rate_count - (window_open(lane) and lane.window_used or 0))
-  end
-  return room
-end
-
--- core.lanes.next_run_at, and nil when the lane is at its cap.
-local function next_run_at(lane, due_at)
-  local cap = lane.state == 'held' and 1 or lane.cap
-  if not due_at or lane.state == 'paused' or (cap >= 0 and lane.in_flight >= cap) then
-    return nil
-  end
-  if lane.state == 'held' then
-    return lane.probe_at > 0 and math.max(due_at, lane.probe_at, free_at(lane)) or nil
-  end
-  return lane.rate_count > 0 and math.max(due_at, free_at(lane)) or due_at
-end
-
 local function leave_timer(lane)
   if lane.timer_at > 0 then
     note_leaving(':timer', lane.tenant)
@@ -109,7 +56,7 @@ end
 local function stand_in_ring(lane)
   local joined = lane.turn == 0
   if joined then
-    lane.turn, lane.consecutive, lane.last_round = tail_turn(), 0, ring.round
+    lane.turn, lane.consecutive, lane.last_round = rules.rotate(read_ring()), 0, ring.round
   end
   if lane.turn ~= lane.ring_turn then
     note_entering(':ring', lane.turn, lane.tenant)
@@ -136,7 +83,7 @@ end
 local function stand_suspects(lane, due_at)
   local run_at = nil
   if lane.suspects > 0 and not (lane.state == 'held' and due_at) then
-    run_at = next_run_at(lane, head_score(':suspect:' .. lane.tenant))
+    run_at = rules.place(lane, head_score(':suspect:' .. lane.tenant))
   end
   local before_at = lane.suspect_at
   if run_at and run_at ~= before_at then
@@ -151,7 +98,7 @@ end
 -- Returns whether there is news for a waiting worker.
 local function place_lane(lane)
   local due_at, joined = next_due_at(lane), false
-  local run_at = next_run_at(lane, due_at)
+  local run_at = rules.place(lane, due_at)
   if run_at and run_at <= now then
     joined = stand_in_ring(lane)
   else
@@ -173,4 +120,21 @@ local function save_lanes()
   if news then
     hint()
   end
+end
+
+-- Suspects do not wait for a turn of the ring, nor does a lane that is not due yet.
+local function rounds_waited(lane)
+  if lane.waiting - lane.suspects == 0 or lane.timer_at > 0 then
+    return 0
+  end
+  return math.max(0, read_ring().round - lane.last_round)
+end
+
+-- A lane as `lane`, `lanes` and `set_lane` answer it, with the fields of lanes.LaneRow.
+local function lane_row(lane)
+  return {
+    lane.tenant, lane.state, lane.weight, lane.cap, lane.rate_count, lane.rate_period_ms,
+    lane.waiting, lane.in_flight, lane.dead, lane.done, lane.served, lane.last_served_at, rounds_waited(lane),
+    lane.consecutive, lane.probe_at, lane.held_reason,
+  }
 end

@@ -1,5 +1,5 @@
--- items.lua: one message as the verbs handle it, and its progress.
--- Composed after: elements, frames
+-- item.lua: one message as the verbs handle it, its progress and its state.
+-- Composed after: element, frame
 --
 -- An item has what core.message.Progress has, and what is needed to find its places. Of a message that is as
 -- it was accepted all of it follows from its frame; progress is written once something differs (`tried`). The
@@ -105,4 +105,27 @@ end
 local function leave_waiting(item)
   local suspect = item.crashes > 0
   withdraw(touch(item.tenant), item.track, suspect, item.id, marks_of(item), item.due_at, item.expires_at, item.size)
+end
+
+local function state_of_ending(ending)
+  local _, progress = open_ending(ending)
+  local item = progress ~= '' and unpack_progress('', progress)
+  return item and item.state or 'done'
+end
+
+-- The state of each id, false for an unknown one.
+local function find_states(ids)
+  local messages, letters = get_all(root .. ':messages', ids), get_all(root .. ':letters', ids)
+  local endings, states = get_all(root .. ':finished', ids), {}
+  for index = 1, #ids do
+    if messages[index] then
+      local held = redis.call('HEXISTS', root .. ':held', ids[index]) == 1
+      states[index] = held and 'claimed' or 'waiting'
+    elseif letters[index] then
+      states[index] = 'dead'
+    else
+      states[index] = endings[index] and state_of_ending(endings[index])
+    end
+  end
+  return states
 end

@@ -1,5 +1,5 @@
--- lane_record.lua: a lane as it lies in :lanes, read once and written once a call.
--- Composed after: queue
+-- lane.lua: a lane as it lies in :lanes, read once and written once a call.
+-- Composed after: root
 --
 -- A lane is one packed record, so that a call reads and writes all its lanes with one command each: its
 -- counters, and its switches where one was ever set. By track, behind READY and LATER: how many elements its
@@ -119,5 +119,30 @@ local function write_lanes()
     if by ~= 0 then
       redis.call('HINCRBY', root, counter, by)
     end
+  end
+end
+
+-- Only a verdict's hold has a probe_at; a person's pause or hold has none and wins over it.
+local function hold(lane, state, probe_at, reason)
+  set_switch(lane, 'state', state)
+  set_switch(lane, 'probe_at', probe_at)
+  set_switch(lane, 'held_reason', reason)
+end
+
+local function switch(lane, state)
+  hold(lane, state, 0, '')
+end
+
+local function hold_lane(tenant, probe_at, reason)
+  local lane = touch(tenant)
+  if lane.state == 'running' or lane.probe_at > 0 then
+    hold(lane, 'held', probe_at, reason)
+  end
+end
+
+local function end_hold(tenant)
+  local lane = touch(tenant)
+  if lane.probe_at > 0 then
+    switch(lane, 'running')
   end
 end

@@ -1,10 +1,10 @@
--- frames.lua: the frozen message as frames.py lays it down.
--- Composed after: lane_record
+-- frame.lua: the frozen message as frames.py lays it down.
+-- Composed after: lane
 --
 -- A frame is a head and the body. The head: format, its own length, the body's, enqueued_at, due_at,
--- expires_at, ttl_s, a digest of body and headers, track, the lengths of tenant, dedupe key and parent; then tenant, a zero byte, key,
--- parent, headers. So tenant and key together are the field of :keys. A finished message keeps its head, and
--- a lease carries it, because a script that reads a whole frame pays for every byte of it.
+-- expires_at, ttl_s, a digest of body and headers, track, the lengths of tenant, dedupe key and parent; then
+-- tenant, a zero byte, key, parent, headers. So tenant and key together are the field of :keys. A finished message
+-- keeps its head, and a lease carries it, because a script that reads a whole frame pays for every byte of it.
 
 local FRAME = '>BI4I4I8I8I8dc8BBI2I2'
 local FRAME_SIZE = 55

@@ -1,5 +1,5 @@
 -- history.lua: failures and re-drives of a message, and what is counted for an operation.
--- Composed after: items
+-- Composed after: item
 --
 -- Failures and re-drives are packed records one after the other, each behind 4 bytes of length. Equal
 -- tracebacks are kept once, with the number of failures that point to them.

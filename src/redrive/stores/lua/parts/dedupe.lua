@@ -1,5 +1,5 @@
--- keys.lua: dedupe keys.
--- Composed after: queue
+-- dedupe.lua: dedupe keys.
+-- Composed after: root
 --
 -- The field is tenant, a zero byte, key; the value 14 bytes of digest and the id. With the end of its message
 -- a key moves into a hash of keys that end within the same quarter of the time they are kept: it goes as a

@@ -1,4 +1,4 @@
--- clock.lua: what the verbs on records and journals begin with. Composed, never run alone.
+-- record.lua: what the verbs on records and journals begin with.
 --
 -- KEYS 1  the root of a kind of records or of a journal, in a slot of its own
 -- ARGV 1  skew in milliseconds, added to the server's clock (0 outside tests)

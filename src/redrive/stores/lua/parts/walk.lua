@@ -1,5 +1,5 @@
--- streams.lua: the walk of a claim around the ring, without writing before its end.
--- Composed after: leases
+-- walk.lua: the walk of a claim around the ring, without writing before its end.
+-- Composed after: lease
 --
 -- A turn is a lane in the ring during a claim; its streams are its tracks. A stream is read ahead a page at a
 -- time: what of its ready list and of its due later ones comes next, by due_at. `close_streams` then takes
@@ -48,6 +48,7 @@ local function look(stream)
   stream.head = stream.head_is_late and late or ready
 end
 
+-- Goes on behind what was handed out.
 local function advance(stream)
   if stream.head_is_late then
     stream.late_at = stream.late_at + 1
@@ -75,7 +76,8 @@ end
 
 local function open_turn(tenant, wanted, quantum)
   local lane = touch(tenant)
-  local turn = { lane = lane, quantum = quantum * lane.weight, room = room_of(lane), taken = 0, streams = {} }
+  local turn = { lane = lane, quantum = quantum * lane.weight, taken = 0, streams = {} }
+  turn.room = rules.room_of(lane, now)
   local page_size = math.min(BATCH, math.max(turn.quantum, math.ceil(wanted / ring_size)))
   for track = 1, #TRACKS do
     if lane[READY + track] + lane[LATER + track] > 0 then
@@ -117,10 +119,10 @@ local function next_turn(wanted, quantum)
   return turn
 end
 
--- The track after the last one that has due work, so that none starves another.
+-- What a turn would hand out next: of the track after the last one that has due work, so that none starves another.
 local function pick_stream(turn)
   local last = turn.lane.last_track
-  for step = 1, #TRACKS do
+  for step = 1, turn.taken < turn.room and #TRACKS or 0 do
     local stream = turn.streams[(last + step - 1) % #TRACKS + 1]
     if stream and stream.head then
       return stream
@@ -129,24 +131,14 @@ local function pick_stream(turn)
   return nil
 end
 
-local function has_more(turn)
-  return turn.taken < turn.room and pick_stream(turn) ~= nil
+local function leave_line()
+  position = position + 1
 end
 
--- `full`: the claim ends within this turn, which goes on with the next claim.
-local function end_turn(turn, full)
-  local lane = turn.lane
-  if turn.served then
-    lane.last_served_at, lane.last_round, turn.served = now, round_of(lane.turn), false
-  end
-  if lane.consecutive >= turn.quantum then
-    lane.consecutive, lane.turn = 0, tail_turn()
-    if has_more(turn) then
-      rotated[#rotated + 1] = turn
-    end
-    position = position + 1
-  elseif not full and not has_more(turn) then
-    position = position + 1
+local function go_behind(turn)
+  leave_line()
+  if pick_stream(turn) then
+    rotated[#rotated + 1] = turn
   end
 end
 
