@@ -1,6 +1,7 @@
 """What is shown of a letter: masked, unless someone who may see it asks to (`view` has it audited).
 
-A payload that is not JSON may hold anything and is masked whole. What is masked is a copy: the store and the
+A payload that is not JSON may hold anything and is masked whole; so is the text of a mail. What is
+masked is a copy: the store and the
 archives keep everything.
 """
 
@@ -10,6 +11,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from redrive.core.redaction import MASKED, is_secret, mask, redact
+
+_MAIL = frozenset({"from", "to", "messageId"})
+_MAIL_TEXT = frozenset({"content", "raw"})
 
 
 class Mask:
@@ -27,7 +31,10 @@ class Mask:
         """A payload as everyone may see it."""
         if isinstance(payload, Mapping) and payload.keys() == {"base64"}:
             return {"base64": MASKED}
-        return mask(payload, self._names)
+        shown = mask(payload, self._names)
+        if isinstance(shown, dict) and shown.keys() >= _MAIL:
+            shown |= dict.fromkeys(shown.keys() & _MAIL_TEXT, MASKED)
+        return shown
 
     def text(self, text: str) -> str:
         """A text that may quote someone's data, such as the reason of a failure."""
@@ -40,7 +47,7 @@ class Mask:
 
     def hides(self, name: str) -> bool:
         """Whether what stands under this name in a payload is masked, or the name itself is."""
-        return is_secret(name, self._names) or redact(name) != name
+        return name in _MAIL_TEXT or is_secret(name, self._names) or redact(name) != name
 
 
 class Unmasked(Mask):

@@ -58,7 +58,7 @@ def make_api(
     """The API of an open app; `ready` is whether this process's worker, if any, reaches the store."""
     api = Api()
     gate = Gate(app.store, rates)
-    _add(api, gate, Emails(mail).routes() if mail is not None else [])
+    _add(api, gate, Emails(mail, app.office).routes() if mail is not None else [])
     _add(api, gate, MessageRoutes(app).routes())
     _add(api, gate, admin.admin_routes(app))
     _add(api, gate, HealthRoutes(app.store, ready).routes())

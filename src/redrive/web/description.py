@@ -65,10 +65,10 @@ def replayed() -> Described:
     return {idempotency.REPLAYED: header("`true` when the request was accepted before.")}
 
 
-def reading(answer: str) -> Described:
+def reading(answer: str, *more: ProblemType) -> Described:
     """A GET of a document, with a key."""
     return {
-        "responses": {"200": document(answer)} | problems((*GUARDED, problem_types.NOT_FOUND)),
+        "responses": {"200": document(answer)} | problems((*GUARDED, problem_types.NOT_FOUND, *more)),
         "security": [{"key": []}],
     }
 

@@ -15,6 +15,7 @@ from redrive.core.lifecycle import State
 from redrive.mail.desk import MailStatus, Recipient, RecipientState
 from redrive.mail.writing.mail import Mail
 from redrive.office.documents.document import instant
+from redrive.office.masking import Mask
 from redrive.web.answers import MOST_S
 
 
@@ -80,35 +81,37 @@ class MailDocument(msgspec.Struct, frozen=True, rename="camel"):
 SCHEMAS = (SubmittedMails, AcceptedMails, MailDocument)
 
 
-def mail_document(status: MailStatus) -> MailDocument:
+def mail_document(status: MailStatus, mask: Mask) -> MailDocument:
+    """The mail as a mask shows it."""
     message, progress = status.account.message, status.account.progress
     return MailDocument(
         id=message.id,
         submitted_at=instant(message.enqueued_at),
         expires_at=instant(progress.expires_at),
-        recipients=[_recipient(one) for one in status.recipients],
+        recipients=[_recipient(one, mask) for one in status.recipients],
     )
 
 
-def _recipient(recipient: Recipient) -> RecipientDocument:
-    account = recipient.account
+def _recipient(recipient: Recipient, mask: Mask) -> RecipientDocument:
+    account, address = recipient.account, mask.text(recipient.address)
     if account is None:
-        return RecipientDocument(recipient.address, recipient.state, [])
+        return RecipientDocument(address, recipient.state, [])
     waits = account.state is State.WAITING
     return RecipientDocument(
-        recipient.address,
+        address,
         recipient.state,
-        _attempts(account),
+        _attempts(account, mask),
         instant(account.progress.due_at) if waits else None,
     )
 
 
-def _attempts(account: Account) -> list[MailAttempt]:
-    attempts = [_failed(failure) for failure in account.failures]
+def _attempts(account: Account, mask: Mask) -> list[MailAttempt]:
+    attempts = [_failed(failure, mask) for failure in account.failures]
     if account.state is State.DONE:
         attempts.append(MailAttempt(account.progress.attempts, instant(account.finished_at), "sent"))
     return attempts
 
 
-def _failed(failure: Failure) -> MailAttempt:
-    return MailAttempt(failure.attempt, instant(failure.at), failure.kind.value, failure.code, failure.reason)
+def _failed(failure: Failure, mask: Mask) -> MailAttempt:
+    reason = mask.text(failure.reason)
+    return MailAttempt(failure.attempt, instant(failure.at), failure.kind.value, failure.code, reason)

@@ -19,8 +19,13 @@ from redrive.mail.writing.addresses import parse
 from redrive.mail.writing.checking import check
 from redrive.mail.writing.mail import Mail
 from redrive.office.access import Permission
+from redrive.office.masking import UNMASKED, Mask
+from redrive.office.office import Office
+from redrive.office.view import MayNotReveal
 from redrive.web import description
 from redrive.web.access import Call, Route
+from redrive.web.admin.query import Parameters, Reveal, asked, parameters
+from redrive.web.admin.room import acting
 from redrive.web.answers import respond
 from redrive.web.description import reference
 from redrive.web.desk import MailDesk
@@ -28,7 +33,7 @@ from redrive.web.documents import collect, decode
 from redrive.web.email_documents import AcceptedMail, AcceptedMails, SubmittedMail, mail_document
 from redrive.web.idempotency import IdempotencyKey, idempotency_key, replayed
 from redrive.web.limits import MAIL_BYTES, read_json
-from redrive.web.problem_types import NOT_FOUND
+from redrive.web.problem_types import FORBIDDEN, INVALID, NOT_FOUND
 from redrive.web.problems import Refused
 
 
@@ -40,11 +45,21 @@ _MAIL = msgspec.json.Decoder(SubmittedMail)
 _BATCH = msgspec.json.Decoder(_Batch)
 
 
-class Emails:
-    """The routes of one mail desk."""
+class ShowMail(Parameters, frozen=True):
+    """How addresses are shown to keys that do not submit."""
 
-    def __init__(self, desk: MailDesk) -> None:
+    reveal: Reveal = "false"
+
+
+_SHOWN = description.reading("MailDocument", INVALID) | {"parameters": parameters(ShowMail)}
+
+
+class Emails:
+    """The routes of one mail desk; the office knows who sees addresses, and keeps who saw them."""
+
+    def __init__(self, desk: MailDesk, office: Office) -> None:
         self._desk = desk
+        self._office = office
 
     def routes(self) -> list[Route]:
         submit = frozenset({Permission.SUBMIT})
@@ -78,7 +93,7 @@ class Emails:
                 summary="How far a mail is: the state of each recipient and every attempt",
                 allowed=submit | {Permission.READ},
                 answer=self.show,
-                described=description.with_path(description.reading("MailDocument"), "id", description.ID),
+                described=description.with_path(_SHOWN, "id", description.ID),
             ),
         ]
 
@@ -102,7 +117,18 @@ class Emails:
         status = await self._desk.find(call.request.path_params["id"])
         if status is None or not call.credential.sees(status.tenant):
             raise Refused(NOT_FOUND, "there is no such mail: it may have finished and been cleaned up")
-        return respond(200, mail_document(status))
+        return respond(200, mail_document(status, await self._mask(call)))
+
+    async def _mask(self, call: Call) -> Mask:
+        """Whoever submits knows whom to; others see addresses masked, unless they may reveal and ask to."""
+        reveal = asked(call, ShowMail).reveal == "true"
+        if call.credential.may(Permission.SUBMIT):
+            return UNMASKED
+        view = acting(self._office, call).view
+        try:
+            return await view.mask({"ids": [call.request.path_params["id"]]}, reveal=reveal)
+        except MayNotReveal:
+            raise Refused(FORBIDDEN, "this key has no permission to reveal") from None
 
     async def _hand_in(
         self, mails: Sequence[SubmittedMail], key: IdempotencyKey | None, call: Call

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 from redrive.core.failure import clip
-from redrive.core.redaction import redact
+from redrive.core.redaction import MASKED, redact
 from redrive.office.masking import Mask
 
 _SHOWN = 50
@@ -47,6 +47,8 @@ def _shown(path: tuple[str, ...], value: Any, mask: Mask) -> Any:
     """The value as everyone may see it: what is secret by a name on the way to it stays so here."""
     if value is _ABSENT:
         return None
+    if any(map(mask.hides, path)):
+        return MASKED
     for name in reversed(path):
         value = {name: value}
     masked = mask.payload(value)

@@ -27,6 +27,11 @@ class AdminRoom(ABC):
 
     def acting(self, call: Call) -> ActingOffice:
         """The office's verbs within what the caller may see."""
-        key = call.credential
-        actor = Actor(f"{key.name or key.role}#{key.id}", f"http {client_name(call.request)}")
-        return self._office.acting(actor, key.tenant, reveals=key.may(Permission.REVEAL))
+        return acting(self._office, call)
+
+
+def acting(office: Office, call: Call) -> ActingOffice:
+    """The verbs of an office for whoever calls."""
+    key = call.credential
+    actor = Actor(f"{key.name or key.role}#{key.id}", f"http {client_name(call.request)}")
+    return office.acting(actor, key.tenant, reveals=key.may(Permission.REVEAL))
