@@ -60,18 +60,11 @@ def test_the_list_of_commands_says_what_the_command_says(command: str) -> None:
 def test_the_list_of_commands_is_shown_without_loading_one() -> None:
     program = "import sys; from redrive.cli import run; run(['--help']); print(*sys.modules, file=sys.stderr)"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    loaded = {name for name in result.stderr.split() if name.startswith("redrive.")}
+    rooms = {name.split(".")[1] for name in result.stderr.split() if name.startswith("redrive.")}
+    commands = [name for name in result.stderr.split() if name.startswith("redrive.cli.")]
     assert "up " in result.stdout
-    assert loaded <= {
-        "redrive.cli",
-        "redrive.cli.output",
-        "redrive.cli.problems",
-        "redrive.core",
-        "redrive.core.errors",
-        "redrive.core.redaction",
-        "redrive.core.values",
-        "redrive.version",
-    }
+    assert rooms <= {"cli", "core", "version"}
+    assert set(commands) == {"redrive.cli.output", "redrive.cli.problems"}
 
 
 def test_every_public_name_is_there() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 from rich.console import RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from redrive.cli.output import Output, name
@@ -13,6 +14,8 @@ from redrive.cli.problems import CommandError, Exit, PlacedError
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.office.documents.control import sql_document
 from redrive.office.sql import SAVED, SqlAnswer, SqlError, Value
+
+_BESIDE = 2
 
 
 async def sql(
@@ -66,6 +69,8 @@ async def _ask(current: Session, statement: str, *, reveal: bool) -> SqlAnswer:
 def _table(output: Output, columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> RenderableType:
     if not rows:
         return Text("no rows")
+    if sum(len(header) + _BESIDE for header in columns) > output.console.width:
+        return _records(columns, rows)
     table = output.table()
     for header, column in zip(columns, zip(*rows, strict=True), strict=True):
         number = all(isinstance(value, int | float | None) for value in column)
@@ -73,6 +78,19 @@ def _table(output: Output, columns: Sequence[str], rows: Sequence[Sequence[Value
     for row in rows:
         table.add_row(*("" if value is None else name(value) for value in row))
     return table
+
+
+def _records(columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> RenderableType:
+    """Rows that are too wide to stand side by side: a line a value, a blank line between two rows."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for number, row in enumerate(rows):
+        if number:
+            grid.add_row()
+        for header, value in zip(columns, row, strict=True):
+            grid.add_row(name(header), "" if value is None else name(value))
+    return grid
 
 
 def _note_cuts(output: Output, answer: SqlAnswer) -> None:
