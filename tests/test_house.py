@@ -1,9 +1,10 @@
-"""The house keeps its own rules: complete tables, reasons in words."""
+"""The house keeps its own rules: complete tables, one class a name, reasons in words."""
 
 from __future__ import annotations
 
 import pkgutil
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from enum import Enum
 from importlib import import_module
@@ -40,6 +41,19 @@ def test_a_table_keyed_by_an_enum_has_every_member() -> None:
         for name, kind, table in tables(module)
     }
     assert {name: members for name, members in missing.items() if members} == {}
+
+
+def test_a_public_class_name_stands_once() -> None:
+    places: dict[str, set[str]] = defaultdict(set)
+    for module in modules():
+        for name, value in vars(module).items():
+            if (
+                issubclass(type(value), type)
+                and value.__module__ == module.__name__
+                and not name.startswith("_")
+            ):
+                places[value.__name__].add(module.__name__)
+    assert {name: sorted(where) for name, where in places.items() if len(where) > 1} == {}
 
 
 def test_no_private_number_stands_in_the_source_or_in_a_tests_name() -> None:

@@ -31,7 +31,7 @@ from redrive.engine.runner import patiently
 from redrive.engine.submit import Submitter
 from redrive.engine.worker import Worker
 from redrive.function import Answer, More, Payload, QueueFunction, plain
-from redrive.opening import Opened, Openings
+from redrive.opening import OpenedApp, Openings
 from redrive.sync import SyncRedrive
 from redrive.telemetry.events import Telemetry
 from redrive.wiring import make_gateway, make_index, make_office, make_sinks, make_store, on_duty
@@ -293,7 +293,7 @@ class Redrive:
         if opened is not None:
             await opened.close()
 
-    async def _close(self, opened: Opened | None) -> None:
+    async def _close(self, opened: OpenedApp | None) -> None:
         if opened is None:
             return
         if self._gateway is not None and self._worker is None:
@@ -348,7 +348,7 @@ class Redrive:
         return self.office
 
     @property
-    def _current(self) -> Opened:
+    def _current(self) -> OpenedApp:
         opened = self._openings.current
         if opened is None:
             raise RuntimeError("the app is not open: use `async with app:` or `await app.open()`")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, slots=True)
-class Opened:
+class OpenedApp:
     """What is open for one event loop."""
 
     store: Store
@@ -38,7 +38,7 @@ class Opened:
 @dataclass(eq=False, slots=True)
 class _Place:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    opened: Opened | None = None
+    opened: OpenedApp | None = None
     users: int = 0
     workers: int = 0
 
@@ -58,7 +58,7 @@ class Openings:
         self._places = {}
 
     @property
-    def current(self) -> Opened | None:
+    def current(self) -> OpenedApp | None:
         """What is open for the running loop; outside of any loop, what was opened last."""
         try:
             place = self._places.get(asyncio.get_running_loop())
@@ -83,7 +83,7 @@ class Openings:
             if place.opened is not None:
                 place.opened.store.skew_ms = skew_ms
 
-    async def ready(self) -> Opened:
+    async def ready(self) -> OpenedApp:
         """Open, if that is not done yet."""
         place = self._place()
         if place.opened is None:
@@ -92,10 +92,10 @@ class Openings:
                     store, submitter = self._make()
                     store.skew_ms = self._skew_ms
                     await store.open()
-                    place.opened = Opened(store, submitter)
+                    place.opened = OpenedApp(store, submitter)
         return place.opened
 
-    async def enter(self, *, worker: bool = False) -> Opened:
+    async def enter(self, *, worker: bool = False) -> OpenedApp:
         """Open, and count one more user or worker."""
         opened, place = await self.ready(), self._place()
         if worker:
@@ -104,7 +104,7 @@ class Openings:
             place.users += 1
         return opened
 
-    def leave(self, *, worker: bool = False) -> Opened | None:
+    def leave(self, *, worker: bool = False) -> OpenedApp | None:
         """Count one user or worker less; what is now to be closed, if that was the last."""
         place = self._place()
         if worker:

@@ -22,7 +22,7 @@ from redrive.core.letters import DeadLetter
 from redrive.core.message import Delivery
 from redrive.core.ports import PAGE, Claim, Claimed
 from redrive.core.values import as_span
-from redrive.core.verdict import Bury, Complete, Hold, Outcome, Release, RetryAt
+from redrive.core.verdict import Bury, Complete, HoldLane, Outcome, Release, RetryAt
 from redrive.engine.execution import Executor
 from redrive.engine.handlers import Served
 from redrive.engine.ids import new_token
@@ -32,7 +32,7 @@ from redrive.mailbox import Mailbox
 
 __all__ = ["Clock", "Mailbox", "SyncTrial", "Trial", "dead_letters", "run_until_idle", "trial"]
 
-_NAMES = {Complete: "done", RetryAt: "retried", Release: "released", Bury: "buried", Hold: "held"}
+_NAMES = {Complete: "done", RetryAt: "retried", Release: "released", Bury: "buried", HoldLane: "held"}
 _LEASE_S = 86_400.0 * 365
 _STEPS = 100_000
 

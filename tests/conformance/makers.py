@@ -17,7 +17,7 @@ from redrive.core.letters import Account, DeadLetter, LetterKey
 from redrive.core.limits import Rate
 from redrive.core.message import Delivery, Entry, Message, Track, expiry
 from redrive.core.ports import APPEND_BYTES, Claim, Claimed, QueueCounts, Receipt, Store
-from redrive.core.verdict import Bury, Complete, Hold, Reason, Release, RetryAt, Settlement, Verdict
+from redrive.core.verdict import Bury, Complete, HoldLane, Reason, Release, RetryAt, Settlement, Verdict
 
 QUEUE = "orders"
 TENANT = "acme"
@@ -152,7 +152,7 @@ async def hold(
     store: Store, *deliveries: Delivery, probe_s: float = MINUTE_S, why: str = "535 wrong password"
 ) -> AbstractSet[str]:
     """Each delivery's lane is held, to be probed `probe_s` from now."""
-    return await settle(store, Hold(soon(store, probe_s), why), *deliveries)
+    return await settle(store, HoldLane(soon(store, probe_s), why), *deliveries)
 
 
 async def bury(

@@ -15,7 +15,7 @@ from redrive.core.letters import DeadLetter, LetterKey
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Entry, Lapse, Message
 from redrive.core.ports import QueueCounts, Receipt, Status
-from redrive.core.verdict import Bury, Complete, Hold, Release, RetryAt, Verdict
+from redrive.core.verdict import Bury, Complete, HoldLane, Release, RetryAt, Verdict
 from tests.conformance.lane_model import LaneModel
 
 SLACK_MS = 15_000
@@ -172,7 +172,7 @@ class Model:
                 self.count(item.operation, dead=1)
                 if not item.reclaimed:
                     lane.end_hold()
-            case Hold(probe_at=probe_at, reason=reason):
+            case HoldLane(probe_at=probe_at, reason=reason):
                 item.state, item.due_at = State.WAITING, self.now
                 item.attempts -= 1
                 lane.hold(probe_at, reason)

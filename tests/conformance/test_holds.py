@@ -10,7 +10,7 @@ from redrive.core.lanes import LaneChange, LaneState
 from redrive.core.lifecycle import State
 from redrive.core.message import Delivery
 from redrive.core.ports import Store
-from redrive.core.verdict import Complete, Hold, Reason, Settlement
+from redrive.core.verdict import Complete, HoldLane, Reason, Settlement
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (
     DAY_S,
@@ -56,7 +56,7 @@ async def test_a_hold_gives_the_attempt_back_and_holds_the_lane(store: Store) ->
     (message_id, _) = await submit(store, 2)
     delivery = await take_one(store)
     probe_at = soon(store, MINUTE_S)
-    assert await store.settle([Settlement(delivery, Hold(probe_at, REASON))]) == set()
+    assert await store.settle([Settlement(delivery, HoldLane(probe_at, REASON))]) == set()
     found = await account(store, message_id)
     assert (found.state, found.progress.attempts, found.failures) == (State.WAITING, 0, ())
     assert abs(found.progress.due_at - store.now()) < 5_000
@@ -167,7 +167,7 @@ async def test_the_last_of_a_lane_that_comes_back_lets_the_probe_go(bench: Bench
 async def test_a_hold_stands_whatever_else_came_in_the_same_call(store: Store) -> None:
     await submit(store, 5)
     first, second, third = await take(store, 3)
-    verdicts = [Hold(soon(store, MINUTE_S), REASON), Complete(), Complete()]
+    verdicts = [HoldLane(soon(store, MINUTE_S), REASON), Complete(), Complete()]
     settlements = [Settlement(*pair) for pair in zip((first, second, third), verdicts, strict=True)]
     assert await store.settle(settlements) == set()
     assert (await lane(store)).state is LaneState.HELD

@@ -24,7 +24,7 @@ from redrive.core.settings import FinishedSettings
 from redrive.core.verdict import (
     Bury,
     Complete,
-    Hold,
+    HoldLane,
     Reason,
     Release,
     RetryAt,
@@ -246,7 +246,7 @@ class WorkerRules(RuleBasedStateMachine):
     def _settle(self, chosen: list[tuple[Delivery, str]]) -> None:
         settlements = [Settlement(one, self._verdict(one, kind)) for one, kind in chosen]
         refused = self._run(self._store.settle(settlements))
-        holds_last = sorted(settlements, key=lambda one: isinstance(one.verdict, Hold))
+        holds_last = sorted(settlements, key=lambda one: isinstance(one.verdict, HoldLane))
         accepted = {one.delivery.message.id for one in holds_last if self._apply(one)}
         assert refused == {one.delivery.message.id for one in settlements} - accepted or self._shared(chosen)
 
@@ -276,7 +276,7 @@ class WorkerRules(RuleBasedStateMachine):
             case "release":
                 return Release(soon(self._store, later))
             case "hold":
-                return Hold(soon(self._store, AWAY_S), "wrong password")
+                return HoldLane(soon(self._store, AWAY_S), "wrong password")
             case "crash":
                 return Release(soon(self._store), failure(delivery, kind=Kind.LOST))
         return Bury(Reason.PERMANENT, failure(delivery, kind=Kind.PERMANENT))

@@ -21,7 +21,7 @@ from redrive.core.verdict import (
     Done,
     Failed,
     Held,
-    Hold,
+    HoldLane,
     Outcome,
     Reason,
     Release,
@@ -164,7 +164,7 @@ def test_what_was_asked_to_wait_together_comes_back_spread_and_never_earlier(
 def test_lanes_that_are_held_together_are_probed_apart() -> None:
     held = Held(failure())
     probes = [decide(held, progress(1), RetryPolicy(), now=NOW, jitter=draw / 100) for draw in range(100)]
-    instants = {verdict.probe_at for verdict in probes if isinstance(verdict, Hold)}
+    instants = {verdict.probe_at for verdict in probes if isinstance(verdict, HoldLane)}
     assert len(instants) == 100
     assert min(instants) >= NOW + 0.75 * 1000 * PROBE_S
 

@@ -99,7 +99,7 @@ class Bury:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class HoldLane:
     """Back to waiting, the attempt given back, and its lane held until one message gets through.
 
     A held lane hands out one message at a time, not before `probe_at`; `reason` is kept with the lane.
@@ -110,7 +110,7 @@ class Hold:
     reason: str
 
 
-Verdict = Complete | RetryAt | Release | Bury | Hold
+Verdict = Complete | RetryAt | Release | Bury | HoldLane
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def decide(outcome: Outcome, progress: Progress, policy: RetryPolicy, *, now: in
         case Deferred(until_at=until_at):
             return Release(until_at)
         case Held(failure=failure):
-            return Hold(now + round(1000 * spread_s(policy, PROBE_S, jitter)), failure.reason)
+            return HoldLane(now + round(1000 * spread_s(policy, PROBE_S, jitter)), failure.reason)
         case Unreadable(failure=failure):
             return Bury(Reason.POISON, failure)
         case Failed(failure=failure):

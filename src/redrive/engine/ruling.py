@@ -9,7 +9,17 @@ from dataclasses import dataclass
 from redrive.core.message import Delivery
 from redrive.core.ports import Source
 from redrive.core.retry import RetryPolicy
-from redrive.core.verdict import Bury, Complete, Hold, Outcome, Release, RetryAt, Settlement, Verdict, decide
+from redrive.core.verdict import (
+    Bury,
+    Complete,
+    HoldLane,
+    Outcome,
+    Release,
+    RetryAt,
+    Settlement,
+    Verdict,
+    decide,
+)
 from redrive.telemetry.events import (
     Buried,
     Completed,
@@ -49,7 +59,7 @@ def _event(delivery: Delivery, verdict: Verdict, policy: RetryPolicy, now: int, 
             return RetryScheduled(delivery, failure, policy.attempts, due_at - now)
         case Release(due_at=due_at, failure=lost):
             return Released(delivery, due_at - now, lost)
-        case Hold(reason=why):
+        case HoldLane(reason=why):
             return LaneHeld(delivery, why)
         case Bury(reason=reason, failure=failure):
             return Buried(delivery, failure, reason, policy.attempts)

@@ -17,7 +17,7 @@ from redrive.core.ports import PAGE
 from redrive.office.audit import Actor, action
 from redrive.office.documents.groups import ShapeDocument, shape_document
 from redrive.office.documents.letters import (
-    LetterPage,
+    LetterPageDocument,
     LookedDocument,
     ShownLetter,
     empty_document,
@@ -91,7 +91,7 @@ class Letters:
         limit: int = 50,
         reveal: bool = False,
         whole: bool = False,
-    ) -> OfficeAnswer[list[DeadLetter], LetterPage]:
+    ) -> OfficeAnswer[list[DeadLetter], LetterPageDocument]:
         """A page of letters; unless `whole` is asked for, a large payload is replaced by its size."""
         self._view.check(reveal=reveal)
         asked = await self.filter(text, queue, tenant)
@@ -108,7 +108,7 @@ class Letters:
         looked = page.looked
         elsewhere = page.cursor is not None or after is not None
         empty = None if elsewhere else await self.explain(asked, len(page.letters))
-        document = LetterPage(
+        document = LetterPageDocument(
             letters=documents,
             cursor=page.cursor,
             looked=None if looked is None else LookedDocument(letters=looked.letters, of=looked.of),

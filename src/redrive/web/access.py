@@ -24,7 +24,7 @@ from redrive.core.ports import Store
 from redrive.office.access import Credential, Permission, verify
 from redrive.web.limits import Allowance, client_name
 from redrive.web.problem_types import FORBIDDEN, METHOD_NOT_ALLOWED, RATE_LIMITED, UNAUTHENTICATED
-from redrive.web.problems import Refused
+from redrive.web.problems import Refusal
 
 _SCHEME = "bearer "
 
@@ -47,7 +47,7 @@ class Call:
 
     @property
     def credential(self) -> Credential:
-        """Who calls; a Refused on a public route, which knows nobody."""
+        """Who calls; a Refusal on a public route, which knows nobody."""
         if self.known is None:
             raise _unauthenticated("this route knows no key")
         return self.known
@@ -57,7 +57,7 @@ class Call:
         """The tenant that the key belongs to."""
         tenant = self.credential.tenant
         if tenant is None:
-            raise Refused(FORBIDDEN, "this key belongs to no tenant: use a submit key of one")
+            raise Refusal(FORBIDDEN, "this key belongs to no tenant: use a submit key of one")
         return tenant
 
 
@@ -99,7 +99,7 @@ class Gate:
     async def admit(
         self, request: Request, allowed: frozenset[Permission] | Anyone, *, unbound: bool = False
     ) -> Call:
-        """The call, or Refused: 401, 403 or 429."""
+        """The call, or Refusal: 401, 403 or 429."""
         if isinstance(allowed, Anyone):
             return Call(request)
         credential = await self._identify(request)
@@ -108,9 +108,9 @@ class Gate:
             raise rate_limited("this key has made too many requests", wait_s)
         if not any(map(credential.may, allowed)):
             needed = " or ".join(sorted(allowed))
-            raise Refused(FORBIDDEN, f"a key with role {credential.role} has no permission to {needed}")
+            raise Refusal(FORBIDDEN, f"a key with role {credential.role} has no permission to {needed}")
         if unbound and credential.tenant is not None:
-            raise Refused(FORBIDDEN, "this is about all tenants: use a key that belongs to none")
+            raise Refusal(FORBIDDEN, "this is about all tenants: use a key that belongs to none")
         return Call(request, credential)
 
     async def _identify(self, request: Request) -> Credential:
@@ -166,11 +166,11 @@ class GuardedRoute(APIRoute):
         await super().handle(scope, receive, send)
 
 
-def _unauthenticated(detail: str, more: str = "") -> Refused:
+def _unauthenticated(detail: str, more: str = "") -> Refusal:
     headers = {"WWW-Authenticate": f'Bearer realm="redrive"{more}'}
-    return Refused(UNAUTHENTICATED, detail, headers=headers)
+    return Refusal(UNAUTHENTICATED, detail, headers=headers)
 
 
-def rate_limited(detail: str, wait_s: int) -> Refused:
+def rate_limited(detail: str, wait_s: int) -> Refusal:
     """Too much at once, or too often: come back in so many seconds."""
-    return Refused(RATE_LIMITED, detail, headers={"Retry-After": str(wait_s)})
+    return Refusal(RATE_LIMITED, detail, headers={"Retry-After": str(wait_s)})

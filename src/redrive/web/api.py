@@ -26,14 +26,14 @@ from redrive.web.emails import Emails
 from redrive.web.health import HealthRoutes
 from redrive.web.messages import MessageRoutes
 from redrive.web.middleware import Middleware
-from redrive.web.problems import Problem
+from redrive.web.problems import ProblemDocument
 
 _ABOUT = (
     "Submit mails and messages that are never lost: 202 means durably stored. Find dead letters and bring "
     "them back. Errors are problems (RFC 9457) and say what to do. Names are camelCase, times ISO 8601 "
     "with Z."
 )
-_SCHEMAS = (*email_documents.SCHEMAS, *messages.SCHEMAS, *health.SCHEMAS, *admin.SCHEMAS, Problem)
+_SCHEMAS = (*email_documents.SCHEMAS, *messages.SCHEMAS, *health.SCHEMAS, *admin.SCHEMAS, ProblemDocument)
 
 
 class Api(FastAPI):

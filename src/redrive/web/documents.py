@@ -17,7 +17,7 @@ from redrive.core.failure import clip
 from redrive.core.redaction import printable
 from redrive.web.limits import JSON_DEPTH, is_deep
 from redrive.web.problem_types import BAD_JSON, INVALID
-from redrive.web.problems import FieldError, Refused, field_errors
+from redrive.web.problems import FieldError, Refusal, field_errors
 
 BATCH = 1_000
 _SHOWN_LENGTH = 300
@@ -28,21 +28,21 @@ T = TypeVar("T")
 
 
 def decode(decoder: msgspec.json.Decoder[T], document: bytes | msgspec.Raw) -> T:
-    """The document, or Refused: as bad JSON, or naming the first field that does not fit."""
+    """The document, or Refusal: as bad JSON, or naming the first field that does not fit."""
     try:
         return decoder.decode(document)
     except msgspec.ValidationError as error:
-        raise Refused(INVALID, "the document does not fit: see errors", [misfit(error)]) from None
+        raise Refusal(INVALID, "the document does not fit: see errors", [misfit(error)]) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise Refused(BAD_JSON, "the document is not JSON in UTF-8") from None
+        raise Refusal(BAD_JSON, "the document is not JSON in UTF-8") from None
     except RecursionError:
         raise _too_deep() from None
 
 
 def collect(documents: Sequence[msgspec.Raw], make: Callable[[int, msgspec.Raw], T]) -> list[T]:
-    """What `make` makes of each item, or Refused with everything that is wrong with any of them."""
+    """What `make` makes of each item, or Refusal with everything that is wrong with any of them."""
     if not 1 <= len(documents) <= BATCH:
-        raise Refused(INVALID, f"a batch has 1 to {BATCH:,} items, and this one has {len(documents):,}")
+        raise Refusal(INVALID, f"a batch has 1 to {BATCH:,} items, and this one has {len(documents):,}")
     items: list[T] = []
     errors: list[FieldError] = []
     for index, document in enumerate(documents):
@@ -50,17 +50,17 @@ def collect(documents: Sequence[msgspec.Raw], make: Callable[[int, msgspec.Raw],
             items.append(make(index, document))
         except InvalidMessage as error:
             errors += [_placed(one, index) for one in field_errors(error)]
-        except Refused as refused:
+        except Refusal as refused:
             if refused.kind not in (BAD_JSON, INVALID):
                 raise
             errors += [_placed(one, index) for one in refused.errors or (FieldError("", refused.detail),)]
     if errors:
-        raise Refused(INVALID, "nothing of the batch was accepted: see errors", errors)
+        raise Refusal(INVALID, "nothing of the batch was accepted: see errors", errors)
     return items
 
 
 def check_payload(payload: msgspec.Raw) -> None:
-    """Refused when a payload that will be kept as it came cannot be read by a handler."""
+    """Refusal when a payload that will be kept as it came cannot be read by a handler."""
     document = bytes(payload)
     decoded: Any = decode(_ANY, document)
     if document.count(b"[") + document.count(b"{") > JSON_DEPTH and is_deep(decoded):
@@ -71,8 +71,8 @@ def _placed(error: FieldError, index: int) -> FieldError:
     return FieldError(error.field, error.problem, index)
 
 
-def _too_deep() -> Refused:
-    return Refused(BAD_JSON, f"the document is nested deeper than {JSON_DEPTH} levels")
+def _too_deep() -> Refusal:
+    return Refusal(BAD_JSON, f"the document is nested deeper than {JSON_DEPTH} levels")
 
 
 def misfit(error: msgspec.ValidationError) -> FieldError:

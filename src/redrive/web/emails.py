@@ -34,7 +34,7 @@ from redrive.web.email_documents import AcceptedMail, AcceptedMails, SubmittedMa
 from redrive.web.idempotency import IdempotencyKey, idempotency_key, replayed
 from redrive.web.limits import MAIL_BYTES, read_json
 from redrive.web.problem_types import FORBIDDEN, INVALID, NOT_FOUND
-from redrive.web.problems import Refused
+from redrive.web.problems import Refusal
 
 
 class _Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -116,7 +116,7 @@ class Emails:
     async def show(self, call: Call) -> Response:
         status = await self._desk.find(call.request.path_params["id"])
         if status is None or not call.credential.sees(status.tenant):
-            raise Refused(NOT_FOUND, "there is no such mail: it may have finished and been cleaned up")
+            raise Refusal(NOT_FOUND, "there is no such mail: it may have finished and been cleaned up")
         return respond(200, mail_document(status, await self._mask(call)))
 
     async def _mask(self, call: Call) -> Mask:
@@ -128,7 +128,7 @@ class Emails:
         try:
             return await view.mask({"ids": [call.request.path_params["id"]]}, reveal=reveal)
         except MayNotReveal:
-            raise Refused(FORBIDDEN, "this key has no permission to reveal") from None
+            raise Refusal(FORBIDDEN, "this key has no permission to reveal") from None
 
     async def _hand_in(
         self, mails: Sequence[SubmittedMail], key: IdempotencyKey | None, call: Call
@@ -152,7 +152,7 @@ def _request(mail: SubmittedMail, key: IdempotencyKey | None, index: int) -> Mai
 def _decode_batch(documents: Sequence[msgspec.Raw]) -> list[SubmittedMail]:
     try:
         return collect(documents, _decode)
-    except Refused:
+    except Refusal:
         # The desk checks what could be decoded; where something could not be, it never gets to it.
         collect(documents, _decode_and_check)
         raise

@@ -19,7 +19,7 @@ from redrive.web import description
 from redrive.web.access import PUBLIC, Call, Route
 from redrive.web.answers import respond
 from redrive.web.problem_types import FORBIDDEN, UNAVAILABLE
-from redrive.web.problems import Refused
+from redrive.web.problems import Refusal
 
 _PATIENCE_S = 5.0
 _DLQ_HIGH = 100
@@ -112,12 +112,12 @@ class HealthRoutes:
             raise StoreError("the store did not answer in time") from error
         if not self._ready():
             detail = "the worker of this process does not reach the store"
-            raise Refused(UNAVAILABLE, detail, headers={"Retry-After": "1"})
+            raise Refusal(UNAVAILABLE, detail, headers={"Retry-After": "1"})
         return respond(200, Health("ready"))
 
     async def outbox(self, call: Call) -> Response:
         if call.credential.tenant is not None:
-            raise Refused(FORBIDDEN, "these counts are of all tenants: use a key that belongs to none")
+            raise Refusal(FORBIDDEN, "these counts are of all tenants: use a key that belongs to none")
         described = await self._store.describe()
         metrics = _metrics(await self._store.queues())
         alerts = Alerts(metrics.dlq > _DLQ_HIGH, metrics.retry_scheduled > _RETRY_BACKLOG)

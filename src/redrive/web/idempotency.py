@@ -15,7 +15,7 @@ from starlette.requests import Request
 
 from redrive.core.ports import Receipt, Status
 from redrive.web.problem_types import INVALID, KEY_REUSED
-from redrive.web.problems import FieldError, Refused
+from redrive.web.problems import FieldError, Refusal
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
@@ -33,9 +33,9 @@ class IdempotencyKey:
         """The dedupe key of one message of the request."""
         return f"request:{index}:{self.text}"
 
-    def reused(self) -> Refused:
+    def reused(self) -> Refusal:
         """The key came before, with another body."""
-        return Refused(KEY_REUSED, "a request with this Idempotency-Key was accepted with another body")
+        return Refusal(KEY_REUSED, "a request with this Idempotency-Key was accepted with another body")
 
 
 def idempotency_key(request: Request, body: bytes) -> IdempotencyKey | None:
@@ -45,7 +45,7 @@ def idempotency_key(request: Request, body: bytes) -> IdempotencyKey | None:
         return None
     if not 1 <= len(text) <= LENGTH or not text.isascii() or not text.isprintable():
         error = FieldError(HEADER, f"is not 1 to {LENGTH} printable ASCII characters")
-        raise Refused(INVALID, "the Idempotency-Key cannot be used: see errors", [error])
+        raise Refusal(INVALID, "the Idempotency-Key cannot be used: see errors", [error])
     return IdempotencyKey(text, blake2b(body, digest_size=16).digest())
 
 

@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from redrive.core.limits import Rate, Window, reserve
 from redrive.web.problem_types import NOT_JSON, TOO_LARGE
-from redrive.web.problems import Refused
+from redrive.web.problems import Refusal
 
 MAIL_BYTES = 25 * 1024 * 1024
 JSON_DEPTH = 32
@@ -25,10 +25,10 @@ _IPV6_NETWORK = (1 << 128) - (1 << 64)
 
 
 async def read_json(request: Request, most: int) -> bytes:
-    """The body of a JSON request; Refused when it is something else or has more than `most` bytes."""
+    """The body of a JSON request; Refusal when it is something else or has more than `most` bytes."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
-        raise Refused(NOT_JSON, "the content type is not application/json")
+        raise Refusal(NOT_JSON, "the content type is not application/json")
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > most:
         raise _too_large(most)
@@ -89,8 +89,8 @@ def client_name(request: Request) -> str:
     return str(address)
 
 
-def _too_large(most: int) -> Refused:
-    return Refused(TOO_LARGE, f"the body has more than {most:,} bytes, the most that is taken here")
+def _too_large(most: int) -> Refusal:
+    return Refusal(TOO_LARGE, f"the body has more than {most:,} bytes, the most that is taken here")
 
 
 def _inside(document: Any) -> list[Any]:

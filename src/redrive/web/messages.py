@@ -30,7 +30,7 @@ from redrive.web.documents import BATCH, check_payload, collect, decode
 from redrive.web.idempotency import IdempotencyKey, idempotency_key, replayed
 from redrive.web.limits import read_json
 from redrive.web.problem_types import INVALID, NOT_FOUND, TOO_LARGE
-from redrive.web.problems import FieldError, Refused
+from redrive.web.problems import FieldError, Refusal
 from redrive.web.queue_names import QueueNames
 
 
@@ -126,10 +126,10 @@ class MessageRoutes:
         message, key, queue = decode(_MESSAGE, document), origin.key, origin.queue
         if key is not None and message.dedupe is not None:
             error = FieldError("dedupe", "says the same as the Idempotency-Key: give one of them")
-            raise Refused(INVALID, "the message cannot be accepted: see errors", [error])
+            raise Refusal(INVALID, "the message cannot be accepted: see errors", [error])
         most = self._app.settings.submit.body_bytes
         if len(bytes(message.payload)) > most:
-            raise Refused(TOO_LARGE, f"a payload has more than {most:,} bytes")
+            raise Refusal(TOO_LARGE, f"a payload has more than {most:,} bytes")
         check_payload(message.payload)
         submission = Submission(
             message.payload,
@@ -163,10 +163,10 @@ def _queue(name: str) -> str:
         check_queue(name)
     except InvalidMessage:
         error = FieldError("queue", "is not a name: use 1-128 of A-Z a-z 0-9 . _ - :")
-        raise Refused(INVALID, "the queue cannot be used: see errors", [error]) from None
+        raise Refusal(INVALID, "the queue cannot be used: see errors", [error]) from None
     if name == MAIL_QUEUE:
         error = FieldError("queue", "belongs to the mail gateway: send mails to /v1/emails")
-        raise Refused(INVALID, "the queue cannot be used: see errors", [error])
+        raise Refusal(INVALID, "the queue cannot be used: see errors", [error])
     return name
 
 

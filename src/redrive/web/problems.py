@@ -46,7 +46,7 @@ class FieldError(msgspec.Struct, frozen=True, omit_defaults=True):
     position: int | None = None
 
 
-class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+class ProblemDocument(msgspec.Struct, frozen=True, omit_defaults=True):
     """A problem as it is sent."""
 
     type: str
@@ -57,7 +57,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     errors: tuple[FieldError, ...] = ()
 
 
-class Refused(RedriveError):
+class Refusal(RedriveError):
     """A request that is not granted; becomes a problem."""
 
     def __init__(
@@ -78,7 +78,7 @@ def answer_to(error: Exception) -> Response:
     refused = _refused(error)
     if refused.kind.status >= 500:
         _log(refused, error, instance)
-    problem = Problem(
+    problem = ProblemDocument(
         type=f"/docs#{refused.kind.name}",
         title=refused.kind.title,
         status=refused.kind.status,
@@ -94,23 +94,23 @@ def answer_to(error: Exception) -> Response:
     )
 
 
-def _refused(error: Exception) -> Refused:
+def _refused(error: Exception) -> Refusal:
     match error:
-        case Refused():
+        case Refusal():
             return error
         case InvalidMessage():
-            return Refused(INVALID, "nothing was accepted: see errors", field_errors(error))
+            return Refusal(INVALID, "nothing was accepted: see errors", field_errors(error))
         case Conflict():
-            return Refused(CONFLICT, str(error))
+            return Refusal(CONFLICT, str(error))
         case StoreError():
             return _unavailable(error)
         case HTTPException():
             return _routing(error)
         case ClientDisconnect():
-            return Refused(BAD_JSON, "the connection ended before the body did")
+            return Refusal(BAD_JSON, "the connection ended before the body did")
         case _:
             detail = "the request failed for a reason that is in the log; nothing more is told here"
-            return Refused(UNEXPECTED, detail)
+            return Refusal(UNEXPECTED, detail)
 
 
 def field_errors(error: InvalidMessage) -> list[FieldError]:
@@ -122,24 +122,24 @@ def field_errors(error: InvalidMessage) -> list[FieldError]:
     return [FieldError("", error.problem, error.index)]
 
 
-def _unavailable(error: StoreError) -> Refused:
+def _unavailable(error: StoreError) -> Refusal:
     if isinstance(error, StoreFull):
         detail = "the store has no room for new work; what was accepted before still drains"
-        return Refused(UNAVAILABLE, detail, headers={"Retry-After": str(_FULL_S)})
+        return Refusal(UNAVAILABLE, detail, headers={"Retry-After": str(_FULL_S)})
     detail = "the store does not answer; a submit may or may not have been accepted"
-    return Refused(UNAVAILABLE, detail, headers={"Retry-After": str(_BUSY_S)})
+    return Refusal(UNAVAILABLE, detail, headers={"Retry-After": str(_BUSY_S)})
 
 
-def _routing(error: HTTPException) -> Refused:
+def _routing(error: HTTPException) -> Refusal:
     headers = error.headers or _NO_HEADERS
     if error.status_code == METHOD_NOT_ALLOWED.status:
-        return Refused(METHOD_NOT_ALLOWED, "the address exists, and this method does not", headers=headers)
+        return Refusal(METHOD_NOT_ALLOWED, "the address exists, and this method does not", headers=headers)
     if error.status_code == NOT_FOUND.status:
-        return Refused(NOT_FOUND, "no route has this address: /openapi.json lists them")
-    return Refused(BAD_JSON, "the request cannot be read")
+        return Refusal(NOT_FOUND, "no route has this address: /openapi.json lists them")
+    return Refusal(BAD_JSON, "the request cannot be read")
 
 
-def _log(refused: Refused, error: Exception, instance: str) -> None:
+def _log(refused: Refusal, error: Exception, instance: str) -> None:
     fields = {"instance": instance, "status": refused.kind.status, "error": redact(str(error))}
     if refused.kind is UNEXPECTED:
         logger.error("Request failed unexpectedly", extra={"fields": fields}, exc_info=error)

@@ -14,7 +14,7 @@ from redrive.app import Redrive
 from redrive.office.access import Credential
 from redrive.office.queues import live_workers
 from redrive.web.problem_types import FORBIDDEN, NOT_FOUND
-from redrive.web.problems import Refused
+from redrive.web.problems import Refusal
 
 
 class QueueNames:
@@ -27,9 +27,9 @@ class QueueNames:
         self._beginning = asyncio.Lock()
 
     async def admit(self, key: Credential, tenant: str, queue: str) -> None:
-        """Refused when the key may not submit to the queue."""
+        """Refusal when the key may not submit to the queue."""
         if key.queues and not key.queues.match(queue):
-            raise Refused(FORBIDDEN, f"this key submits to {key.queues} only")
+            raise Refusal(FORBIDDEN, f"this key submits to {key.queues} only")
         if queue in self._known:
             return
         async with self._beginning:
@@ -39,7 +39,7 @@ class QueueNames:
 
     async def _begin(self, key: Credential, tenant: str, queue: str) -> None:
         if not key.queues and not await self._has_handler(queue):
-            raise Refused(
+            raise Refusal(
                 NOT_FOUND,
                 "there is no such queue, and nothing has a handler for it: start its worker, name it in the "
                 "configuration, or use a key that names its queues",
@@ -49,7 +49,7 @@ class QueueNames:
             names = {name for name in self._known if await self._app.store.lane(name, tenant) is not None}
             if len(names | begun) >= most:
                 detail = f"the tenant has {most:,} queues, as many as it may: use one of them"
-                raise Refused(FORBIDDEN, detail)
+                raise Refusal(FORBIDDEN, detail)
             begun.add(queue)
 
     async def _has_handler(self, queue: str) -> bool:

@@ -131,7 +131,7 @@ class EmptyDocument(Document, frozen=True):
     near: list[NearDocument]
 
 
-class LetterPage(Document, frozen=True):
+class LetterPageDocument(Document, frozen=True):
     """A page; `cursor` is null at the end. `behind`: newer deaths may be missing for a moment.
 
     `notice` is there when less was searched than the filter says, `empty` when it finds nothing at all.
@@ -188,7 +188,7 @@ class ShownMessage(Document, frozen=True):
     why: str
 
 
-SCHEMAS = (LetterPage, ShownLetter, QueueMessages, ShownMessage)
+SCHEMAS = (LetterPageDocument, ShownLetter, QueueMessages, ShownMessage)
 
 
 def letter_document(letter: DeadLetter, mask: Mask, ttl_ms: int | None) -> LetterDocument:

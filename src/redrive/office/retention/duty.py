@@ -18,7 +18,7 @@ from redrive.core.settings import RetentionSettings
 from redrive.office.archive.files import folder_problem
 from redrive.office.archive.lines import ArchiveError
 from redrive.office.retention.departure import Departure
-from redrive.office.retention.leaving import DAY_MS, Leaving, Limits, leaving
+from redrive.office.retention.leaving import DAY_MS, Leaving, RetentionLimits, leaving
 from redrive.office.retention.notice import Notice, read_notice, write_notice
 from redrive.telemetry.events import Event, LettersArchived, LettersLeaving, RetentionFailed
 
@@ -111,7 +111,7 @@ class Retention:
         return replace(notice, aged=aged, excess=excess, shared=shared)
 
     def _leaving(self, notice: Notice, dead: int) -> AsyncIterator[Leaving]:
-        return leaving(self._store, notice.queue, Limits.at(self._settings, notice.leave_at, dead))
+        return leaving(self._store, notice.queue, RetentionLimits.at(self._settings, notice.leave_at, dead))
 
 
 def _same_departure(before: Notice | None, notice: Notice) -> bool:

@@ -35,7 +35,7 @@ class Leaving:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RetentionLimits:
     """What may leave at an instant, given how many letters the queue has too many."""
 
     aged_before_at: int
@@ -43,7 +43,7 @@ class Limits:
     calm_before_at: int
 
     @classmethod
-    def at(cls, settings: RetentionSettings, leave_at: int, dead: int) -> Limits:
+    def at(cls, settings: RetentionSettings, leave_at: int, dead: int) -> RetentionLimits:
         """The limits of a queue with so many dead letters."""
         aged = -1 if settings.keep_s is None else leave_at - round(settings.keep_s * 1000)
         excess = 0 if settings.keep is None else max(0, dead - settings.keep)
@@ -61,7 +61,7 @@ def is_whole(letter: DeadLetter) -> bool:
     return letter.message.parent is None or letter.shared is not None
 
 
-async def leaving(store: Store, queue: str, limits: Limits) -> AsyncIterator[Leaving]:
+async def leaving(store: Store, queue: str, limits: RetentionLimits) -> AsyncIterator[Leaving]:
     """What leaves, oldest first, in pages. Letters may be removed meanwhile."""
     place, cursor = 0, None
     while True:

@@ -246,14 +246,14 @@ class Client:
             )
 
 
-class Room(Protocol):
+class MemoryRoom(Protocol):
     """A port's half of the store: it works through one client."""
 
     @property
     def _client(self) -> Client: ...
 
 
-R = TypeVar("R", bound=Room)
+R = TypeVar("R", bound=MemoryRoom)
 
 
 def whole_call(

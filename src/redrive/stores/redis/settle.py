@@ -10,7 +10,7 @@ from typing import assert_never
 from redrive.core.failure import REASON_LENGTH, clip
 from redrive.core.message import Lease
 from redrive.core.settings import FinishedSettings
-from redrive.core.verdict import Bury, Complete, Hold, Release, RetryAt, Settlement
+from redrive.core.verdict import Bury, Complete, HoldLane, Release, RetryAt, Settlement
 from redrive.stores.redis.client import Argument, Client, to_ms, whole_call
 from redrive.stores.redis.frames import pack_id, unpack_id
 from redrive.stores.redis.packing import pack_failure
@@ -74,7 +74,7 @@ class _Settlements:
         return [*completions, *self._others]
 
 
-def _pack_verdict(verdict: RetryAt | Release | Bury | Hold) -> tuple[Argument, ...]:
+def _pack_verdict(verdict: RetryAt | Release | Bury | HoldLane) -> tuple[Argument, ...]:
     match verdict:
         case RetryAt(due_at=due_at, failure=failure):
             return ("retry", due_at, "", "", *pack_failure(failure))
@@ -82,6 +82,6 @@ def _pack_verdict(verdict: RetryAt | Release | Bury | Hold) -> tuple[Argument, .
             return ("release", due_at, "", "", *pack_failure(lost))
         case Bury(reason=reason, failure=failure):
             return ("bury", 0, reason.value, failure.fingerprint, *pack_failure(failure))
-        case Hold(probe_at=probe_at, reason=why):
+        case HoldLane(probe_at=probe_at, reason=why):
             return ("hold", probe_at, clip(why, REASON_LENGTH), "", *pack_failure(None))
     assert_never(verdict)

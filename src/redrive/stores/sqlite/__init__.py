@@ -36,7 +36,7 @@ from redrive.stores.sqlite import (
     tallies,
     upkeep,
 )
-from redrive.stores.sqlite.clock import Clock, Instant, Machine
+from redrive.stores.sqlite.clock import Instant, Machine, UptimeClock
 from redrive.stores.sqlite.connection import translated
 from redrive.stores.sqlite.opening import Workings
 from redrive.stores.sqlite.writer import Unit, Work
@@ -53,7 +53,7 @@ class SqliteStore:
         self, path: str | Path, *, finished: FinishedSettings | None = None, machine: Machine | None = None
     ) -> None:
         self.path = Path(path)
-        self._clock = Clock(machine)
+        self._clock = UptimeClock(machine)
         self.skew_ms = 0
         self._finished = finished or FinishedSettings()
         self._opened: Workings | None = None

@@ -55,7 +55,7 @@ def this_machine() -> Machine:
     return Machine(_wall_ms, lambda: time.clock_gettime_ns(clock) // 1_000_000, _boot())
 
 
-class Clock:
+class UptimeClock:
     """The clock of one open file."""
 
     def __init__(self, machine: Machine | None = None) -> None:

@@ -14,7 +14,7 @@ from redrive.core.failure import REASON_LENGTH, Failure, clip
 from redrive.core.letters import RedriveResult
 from redrive.core.message import Lapse, Lease
 from redrive.core.settings import FinishedSettings
-from redrive.core.verdict import Bury, Complete, Hold, Release, RetryAt, Settlement
+from redrive.core.verdict import Bury, Complete, HoldLane, Release, RetryAt, Settlement
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.content import add_failures, add_letters, close_children, remove_bodies
 from redrive.stores.sqlite.lane_book import LaneBook
@@ -57,7 +57,7 @@ class _Settling:
         self._tallies = Tallies()
 
     def run(self, settlements: Sequence[Settlement]) -> set[str]:
-        kinds = (Complete, RetryAt, Release, Bury, Hold)
+        kinds = (Complete, RetryAt, Release, Bury, HoldLane)
         asked: dict[type[Any], dict[Held, Any]] = {kind: {} for kind in kinds}
         for each in settlements:
             held = (each.delivery.message.id, self._lease(each))
@@ -68,7 +68,7 @@ class _Settling:
         self._retry(asked[RetryAt])
         self._release(asked[Release])
         self._bury(asked[Bury])
-        self._hold(asked[Hold])
+        self._hold(asked[HoldLane])
         self._let_go()
         add_failures(self._db, self._failures)
         add_letters(self._db, self._buried)
@@ -173,7 +173,7 @@ class _Settling:
         self._judge(rows, Count.FAILED, Count.DEAD)
         self._end_redrives(((row[0], row[5]) for row in rows), RedriveResult.DEAD)
 
-    def _hold(self, asked: Mapping[Held, Hold]) -> None:
+    def _hold(self, asked: Mapping[Held, HoldLane]) -> None:
         """The last of all verdicts of a call, so that a hold stands whatever else came with it."""
         for row in self._move("release", [(*held, self._unit.now, False) for held in asked]):
             verdict = asked[row[1], row[2]]

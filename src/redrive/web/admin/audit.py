@@ -17,7 +17,7 @@ from redrive.web.admin.room import AdminRoom
 from redrive.web.admin.route import ADMINISTER, AdminRoute
 from redrive.web.answers import respond
 from redrive.web.problem_types import INVALID
-from redrive.web.problems import FieldError, Refused
+from redrive.web.problems import FieldError, Refusal
 
 Text = Annotated[str, msgspec.Meta(max_length=200, description="Empty: any.")]
 
@@ -98,5 +98,5 @@ def _instant(text: str) -> int | None:
         at = None
     if at is None or at.tzinfo is None:
         error = FieldError("since", "is not a valid time: write 2026-01-31T08:00:00Z")
-        raise Refused(INVALID, "the address cannot be used: see errors", [error])
+        raise Refusal(INVALID, "the address cannot be used: see errors", [error])
     return round(at.timestamp() * 1000)

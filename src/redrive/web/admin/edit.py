@@ -23,7 +23,7 @@ from redrive.web.admin.tags import demand
 from redrive.web.documents import check_payload, decode
 from redrive.web.limits import read_json
 from redrive.web.problem_types import CHANGED, FORBIDDEN, NO_IF_MATCH, TOO_LARGE
-from redrive.web.problems import Refused
+from redrive.web.problems import Refusal
 
 _AROUND = 1_024
 
@@ -59,7 +59,7 @@ class EditRoom(StartingRoom):
     async def edit(self, call: Call) -> Response:
         asked(call, NoParameters)
         if not self._office.settings.edit:
-            raise Refused(FORBIDDEN, "editing letters is off: set office.edit to true to allow it")
+            raise Refusal(FORBIDDEN, "editing letters is off: set office.edit to true to allow it")
         raw = await read_json(call.request, self._body_bytes + _AROUND)
         again = await self.repeated(call, raw)
         if again is not None:
@@ -83,6 +83,6 @@ class EditRoom(StartingRoom):
 
     def _checked(self, payload: bytes) -> bytes:
         if len(payload) > self._body_bytes:
-            raise Refused(TOO_LARGE, f"a payload has more than {self._body_bytes:,} bytes")
+            raise Refusal(TOO_LARGE, f"a payload has more than {self._body_bytes:,} bytes")
         check_payload(msgspec.Raw(payload))
         return payload

@@ -25,7 +25,7 @@ from redrive.web.answers import respond
 from redrive.web.documents import decode
 from redrive.web.limits import read_json
 from redrive.web.problem_types import BAD_QUERY, CHANGED, INVALID
-from redrive.web.problems import FieldError, Refused
+from redrive.web.problems import FieldError, Refusal
 
 _BODY_BYTES: Final = 64 * 1024
 By = Annotated[
@@ -168,11 +168,11 @@ def _milliseconds(at: datetime | None) -> int | None:
         return None
     if at.tzinfo is None:
         error = FieldError("untilAt", "has no offset: write 2026-01-31T08:00:00Z")
-        raise Refused(INVALID, "the group was not changed: see errors", [error])
+        raise Refusal(INVALID, "the group was not changed: see errors", [error])
     return round(at.timestamp() * 1000)
 
 
 def _refuse_until(body: GroupChange) -> None:
     if body.until_count is not None or body.until_at is not None:
         error = FieldError("state", "only an ignored group has an untilCount or untilAt")
-        raise Refused(INVALID, "the group was not changed: see errors", [error])
+        raise Refusal(INVALID, "the group was not changed: see errors", [error])

@@ -19,7 +19,7 @@ from redrive.web.answers import respond
 from redrive.web.documents import decode
 from redrive.web.limits import read_json
 from redrive.web.problem_types import NOT_FOUND
-from redrive.web.problems import Refused
+from redrive.web.problems import Refusal
 
 _BODY_BYTES = 64 * 1024
 _LONGEST_S = LONGEST.total_seconds()
@@ -147,5 +147,5 @@ def _new(key: Credential, text: str) -> Response:
     return respond(200, NewKey(key=text, about=key_document(key)))
 
 
-def _no_key() -> Refused:
-    return Refused(NOT_FOUND, "there is no such key that is let in: GET /admin/dlq/keys lists them")
+def _no_key() -> Refusal:
+    return Refusal(NOT_FOUND, "there is no such key that is let in: GET /admin/dlq/keys lists them")

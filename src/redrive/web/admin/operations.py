@@ -32,7 +32,7 @@ from redrive.web.answers import respond
 from redrive.web.documents import decode
 from redrive.web.limits import read_json
 from redrive.web.problem_types import BAD_QUERY, INVALID, WRONG_STATE
-from redrive.web.problems import FieldError, Refused
+from redrive.web.problems import FieldError, Refusal
 
 _ALL = 1_000_000
 
@@ -165,13 +165,13 @@ class OperationRoom(StartingRoom):
         except NoOperation:
             raise
         except OperationError as error:
-            raise Refused(WRONG_STATE, str(error)) from error
+            raise Refusal(WRONG_STATE, str(error)) from error
         return respond(200, operations.document(await operations.show(name)))
 
     async def _order(self, call: Call, body: OrderBody) -> Order:
         if (body.ids is None) == (body.filter is None):
             error = FieldError("filter", 'give ids, or a filter: "" means all letters')
-            raise Refused(INVALID, "it is not said which letters are meant: see errors", [error])
+            raise Refusal(INVALID, "it is not said which letters are meant: see errors", [error])
         acting = self.acting(call)
         acting.view.filter(body.filter or "")
         return Order(
@@ -198,5 +198,5 @@ async def target(queues: Queues, given: str) -> str:
     return queue
 
 
-def _no_target(problem: str) -> Refused:
-    return Refused(INVALID, "nothing was started: see errors", [FieldError("toQueue", problem)])
+def _no_target(problem: str) -> Refusal:
+    return Refusal(INVALID, "nothing was started: see errors", [FieldError("toQueue", problem)])

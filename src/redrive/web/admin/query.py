@@ -13,7 +13,7 @@ from redrive.core.ports import PAGE
 from redrive.web.access import Call
 from redrive.web.documents import misfit
 from redrive.web.problem_types import INVALID
-from redrive.web.problems import FieldError, Refused
+from redrive.web.problems import FieldError, Refusal
 
 Flag = Literal["true", "false"]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=PAGE, description=f"How many at most, 1 to {PAGE}.")]
@@ -37,16 +37,16 @@ class NoParameters(Parameters, frozen=True):
 
 
 def asked(call: Call, kind: type[T]) -> T:
-    """The parameters of a call, or Refused."""
+    """The parameters of a call, or Refusal."""
     given = call.request.query_params.multi_items()
     twice = {name for name, _ in given if [one for one, _ in given].count(name) > 1}
     if twice:
         errors = [FieldError(name[:80], "is given more than once") for name in sorted(twice)]
-        raise Refused(INVALID, "the address cannot be used: see errors", errors)
+        raise Refusal(INVALID, "the address cannot be used: see errors", errors)
     try:
         return msgspec.convert(dict(given), kind, strict=False)
     except msgspec.ValidationError as error:
-        raise Refused(INVALID, "the address cannot be used: see errors", [misfit(error)]) from None
+        raise Refusal(INVALID, "the address cannot be used: see errors", [misfit(error)]) from None
 
 
 def parameters(kind: type[Parameters]) -> list[dict[str, Any]]:

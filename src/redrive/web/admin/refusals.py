@@ -21,7 +21,7 @@ from redrive.web.access import Call
 from redrive.web.admin.route import Answer
 from redrive.web.admin.turns import Turns
 from redrive.web.problem_types import BAD_QUERY, CHANGED, FORBIDDEN, INVALID, NOT_FOUND
-from redrive.web.problems import FieldError, Refused
+from redrive.web.problems import FieldError, Refusal
 
 _REFUSALS = (
     FilterError,
@@ -52,38 +52,38 @@ def refusing(answer: Answer, turns: Turns) -> Answer:
     return answered
 
 
-def _refused(error: Exception, call: Call) -> Refused:
+def _refused(error: Exception, call: Call) -> Refusal:
     match error:
         case FilterError():
             return _placed("filter", error)
         case MaskedValue():
             detail = "the filter asks about what this key may not reveal: see errors"
-            return Refused(FORBIDDEN, detail, [FieldError("filter", str(error))])
+            return Refusal(FORBIDDEN, detail, [FieldError("filter", str(error))])
         case SqlError():
             return _placed("sql", error)
         case TimeLimit():
-            return Refused(BAD_QUERY, str(error))
+            return Refusal(BAD_QUERY, str(error))
         case CursorError():
-            return Refused(
+            return Refusal(
                 INVALID, "the page cannot be found: see errors", [FieldError("cursor", str(error))]
             )
         case NotFound():
-            return Refused(NOT_FOUND, _missing(error))
+            return Refusal(NOT_FOUND, _missing(error))
         case MayNotReveal():
             detail = "this key has no permission to reveal"
-            return Refused(FORBIDDEN, detail)
+            return Refusal(FORBIDDEN, detail)
         case MaskedBody():
             detail = "nothing was changed: see errors"
-            return Refused(INVALID, detail, [FieldError("payload", str(error))])
+            return Refusal(INVALID, detail, [FieldError("payload", str(error))])
         case GroupChanged():
-            return Refused(CHANGED, str(error))
+            return Refusal(CHANGED, str(error))
         case _:
-            return Refused(INVALID, str(error))
+            return Refusal(INVALID, str(error))
 
 
-def _placed(field: str, error: FilterError | SqlError) -> Refused:
+def _placed(field: str, error: FilterError | SqlError) -> Refusal:
     problem = f"{error.problem}: {error.advice}"
-    return Refused(BAD_QUERY, str(error), [FieldError(field, problem, position=error.position)])
+    return Refusal(BAD_QUERY, str(error), [FieldError(field, problem, position=error.position)])
 
 
 def _missing(error: NotFound) -> str:

@@ -17,7 +17,7 @@ from redrive.web.answers import respond
 from redrive.web.documents import decode
 from redrive.web.limits import read_json
 from redrive.web.problem_types import BAD_QUERY, INVALID
-from redrive.web.problems import FieldError, Refused
+from redrive.web.problems import FieldError, Refusal
 
 _BODY_BYTES = 128 * 1024
 
@@ -72,5 +72,5 @@ def _statement(body: SqlBody) -> str:
     return SAVED[body.saved]
 
 
-def _refused(field: str, problem: str) -> Refused:
-    return Refused(INVALID, "nothing was asked: see errors", [FieldError(field, problem)])
+def _refused(field: str, problem: str) -> Refusal:
+    return Refusal(INVALID, "nothing was asked: see errors", [FieldError(field, problem)])

@@ -82,12 +82,12 @@ class RequestKey:
     key: IdempotencyKey
 
     async def find(self, store: Store) -> str | None:
-        """The operation that an earlier request named; Refused when that was another request."""
+        """The operation that an earlier request named; Refusal when that was another request."""
         record = await store.get_record(KEY_RECORDS, self.record_id)
         return None if record is None else self._operation(record)
 
     async def claim(self, store: Store) -> str:
-        """The operation that this request and its repeats start; Refused as above."""
+        """The operation that this request and its repeats start; Refusal as above."""
         while (found := await self.find(store)) is None:
             chosen = new_id(store.now())
             document = {"operation": chosen, "digest": self.key.digest.hex()}

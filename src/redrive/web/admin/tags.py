@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redrive.web.access import Call
 from redrive.web.problem_types import CHANGED, NO_IF_MATCH
-from redrive.web.problems import Refused
+from redrive.web.problems import Refusal
 
 
 def tag(version: str | int) -> str:
@@ -13,13 +13,13 @@ def tag(version: str | int) -> str:
 
 
 def demand(call: Call, version: str | int, *, required: bool = False) -> bool:
-    """Refused when the caller means another version; whether one was named at all."""
+    """Refusal when the caller means another version; whether one was named at all."""
     header = call.request.headers.get("if-match")
     if header is None:
         if required:
-            raise Refused(NO_IF_MATCH, "this changes what was read: say with If-Match which version that was")
+            raise Refusal(NO_IF_MATCH, "this changes what was read: say with If-Match which version that was")
         return False
     named = [one.strip() for one in header.split(",")]
     if named != ["*"] and tag(version) not in named:
-        raise Refused(CHANGED, "someone or something changed it after it was read: nothing was done")
+        raise Refusal(CHANGED, "someone or something changed it after it was read: nothing was done")
     return True

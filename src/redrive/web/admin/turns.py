@@ -35,7 +35,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, key_id: str) -> AsyncIterator[None]:
-        """Wait for a turn and have it while inside; Refused where too many of the key wait already."""
+        """Wait for a turn and have it while inside; Refusal where too many of the key wait already."""
         key = self._keys.setdefault(key_id, _Key())
         if key.present >= AT_ONCE + WAITING:
             raise rate_limited("too many requests of this key wait for others of it", 1)
