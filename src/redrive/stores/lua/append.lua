@@ -88,18 +88,22 @@ local function difference(head, first)
   return head.parent ~= first.parent and 'parent' or 'content'
 end
 
+local function answer(index, status, id, state, differs)
+  found[index] = { status = status, id = id, state = state, differs = differs }
+end
+
 -- Returns whether the entry is new; if not, what is answered for it is in `found`.
 local function judge(index)
   local id, head = ids[index], heads[index]
   if staged[id] or known[index] then
     local differs = difference(head, staged[id] and heads[staged[id]] or read_head(find_frame(id)))
-    found[index] = { differs == '' and 'accepted' or 'conflict', id, known[index] or 'waiting', differs }
+    answer(index, differs == '' and 'accepted' or 'conflict', id, known[index] or 'waiting', differs)
     return false
   end
   if head.field then
     local digest, holder, state = holder_of(index)
     if holder then
-      found[index] = { digest == digest_of(index) and 'duplicate' or 'conflict', holder, state, '' }
+      answer(index, digest == digest_of(index) and 'duplicate' or 'conflict', holder, state, '')
       return false
     end
     staged_fields[head.field] = index
@@ -123,8 +127,8 @@ local function withhold(first, last)
     if field and staged_fields[field] == index then
       staged_fields[field] = nil
     end
-    if not found[index] or found[index][1] ~= 'conflict' then
-      found[index] = { 'withheld', ids[index], 'waiting', '' }
+    if not found[index] or found[index].status ~= 'conflict' then
+      answer(index, 'withheld', ids[index], 'waiting', '')
     end
   end
 end
@@ -136,7 +140,7 @@ local function judge_group(first, last)
     if judge(index) then
       fresh[#fresh + 1] = index
     end
-    conflict = conflict or (found[index] ~= nil and found[index][1] == 'conflict')
+    conflict = conflict or (found[index] ~= nil and found[index].status == 'conflict')
   end
   if conflict then
     for position = #fresh, accepted + 1, -1 do
@@ -192,10 +196,9 @@ local function answers()
   local rows = {}
   for index = 1, total do
     if found[index] then
-      rows[#rows + 1] = index - 1
-      for _, part in ipairs(found[index]) do
-        rows[#rows + 1] = part
-      end
+      local one, last = found[index], #rows
+      rows[last + 1], rows[last + 2], rows[last + 3] = index - 1, one.status, one.id
+      rows[last + 4], rows[last + 5] = one.state, one.differs
     end
   end
   return rows

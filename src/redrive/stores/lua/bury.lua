@@ -17,7 +17,7 @@ local function read_list(index, width)
     if not ARGV[first + width - 1] then
       error('a letter has fewer rows than it says')
     end
-    rows[#rows + 1] = { ARGV[first], ARGV[first + 1], ARGV[first + 2] }
+    rows[#rows + 1] = { packed = ARGV[first], digest = ARGV[first + 1], trace = ARGV[first + 2] }
   end
   return rows, index + 1 + number * width
 end
@@ -85,10 +85,10 @@ local function bury(letter)
     open_child(item.id, item.parent)
   end
   for _, failure in ipairs(letter.failures) do
-    record_failure(item.id, failure[1], failure[2], failure[3])
+    record_failure(item.id, failure.packed, failure.digest, failure.trace)
   end
   for _, redriven in ipairs(letter.redrives) do
-    append_record(':redrives', item.id, redriven[1])
+    append_record(':redrives', item.id, redriven.packed)
   end
   take_key(item, letter.digest)
   enter_dead(item)

@@ -18,7 +18,7 @@ local LEAP = 1000000
 
 local after, up_to, limit = integer(2), integer(3), integer(4)
 local numbers = redis.call('HMGET', root, 'change', 'departed', 'run')
-local change, forgotten = tonumber(numbers[1] or 0), tonumber(numbers[2] or 0)
+local change, forgotten, last_run = tonumber(numbers[1] or 0), tonumber(numbers[2] or 0), numbers[3]
 local ids, more = {}, false
 
 -- Which run of the server this is; nothing where it does not tell.
@@ -34,7 +34,7 @@ local function begin_run(run)
 end
 
 local run = find_run()
-if run and change > 0 and run ~= numbers[3] then
+if run and change > 0 and run ~= last_run then
   begin_run(run)
 end
 

@@ -8,8 +8,8 @@
 
 local id, expected = ARGV[2], tonumber(ARGV[3])
 local record = read_record(id)
-if record and expected >= 0 and expected ~= record[1] then
-  return { 0, record[1] }
+if record and expected >= 0 and expected ~= record.version then
+  return { 0, record.version }
 end
 redis.call('DEL', record_key(id))
 redis.call('ZREM', root, id)

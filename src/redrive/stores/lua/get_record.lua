@@ -6,4 +6,5 @@
 -- ARGV 1  skew    ARGV 2  id
 -- Returns { version, document }, or nothing
 
-return read_record(ARGV[2]) or {}
+local record = read_record(ARGV[2])
+return record and { record.version, record.document } or {}

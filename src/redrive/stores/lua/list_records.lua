@@ -18,7 +18,7 @@ local function read_page()
     if not record then
       redis.call('ZREM', root, id)
     elseif #rows < 3 * limit then
-      rows[#rows + 1], rows[#rows + 2], rows[#rows + 3] = id, record[1], record[2]
+      rows[#rows + 1], rows[#rows + 2], rows[#rows + 3] = id, record.version, record.document
     end
   end
   return #ids == limit and '(' .. ids[limit] or nil

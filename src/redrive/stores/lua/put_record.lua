@@ -11,7 +11,7 @@
 
 local id, expected, ttl_ms = ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[5])
 local record = read_record(id)
-local found = record and record[1] or 0
+local found = record and record.version or 0
 if expected >= 0 and expected ~= found then
   return { 0, found }
 end

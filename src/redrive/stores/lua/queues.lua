@@ -36,12 +36,16 @@ end
 if redis.call('EXISTS', root) == 0 then
   return {}
 end
-local sums = redis.call('HMGET', root, 'state', 'in_flight', 'done', 'dead', 'suspects', 'waiting')
-local scheduled, retry_scheduled, waiting = later(':scheduled'), later(':retrying'), tonumber(sums[6] or 0)
+local names = { 'waiting', 'in_flight', 'done', 'dead', 'suspects' }
+local sum = {}
+for index, found in ipairs(get_all(root, names)) do
+  sum[names[index]] = tonumber(found or 0)
+end
+local scheduled, retry_scheduled = later(':scheduled'), later(':retrying')
 local oldest_due_at = math.min(oldest_ready(), head_score(':scheduled') or math.huge,
   head_score(':retrying') or math.huge)
 return {
-  sums[1] or 'running', waiting - scheduled - retry_scheduled, scheduled, retry_scheduled,
-  tonumber(sums[2] or 0), tonumber(sums[3] or 0), tonumber(sums[4] or 0), tonumber(sums[5] or 0),
+  redis.call('HGET', root, 'state') or 'running', sum.waiting - scheduled - retry_scheduled, scheduled, retry_scheduled,
+  sum.in_flight, sum.done, sum.dead, sum.suspects,
   oldest_due_at < math.huge and oldest_due_at or -1,
 }

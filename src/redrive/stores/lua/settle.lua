@@ -8,9 +8,9 @@
 -- ARGV 3     how many finished records are kept, -1 for any number
 -- ARGV 4     how long each is kept at least, in ms
 -- ARGV 5     number of tokens with completions
--- ARGV 6...  two for each of them: the token, and its completed ids, each behind two bytes of length; then nine for each
---            other settlement: id, token, verdict (retry, release, bury, hold), due_at (of a hold: probe_at), reason,
---            fingerprint, packed failure, digest of its traceback, the traceback (empty where there is none)
+-- ARGV 6...  two for each of them: the token, and its completed ids, each behind two bytes of length; then nine for
+--            each other settlement: id, token, verdict (retry, release, bury, hold), due_at (of a hold: probe_at),
+--            reason, fingerprint, packed failure, digest of its traceback, the traceback (empty where there is none)
 -- Returns    the ids refused
 --
 -- Holds are applied last, so that a hold stands whatever else came with it.

@@ -109,9 +109,9 @@ def open_frame(message_id: str, queue: str, frame: bytes) -> tuple[Message, int,
     """The message in a frame, when it was first due, when it expires; ValueError where it is unreadable."""
     if len(frame) < _HEAD_SIZE:
         raise ValueError("it is cut short")
-    fields = _HEAD.unpack_from(frame)
-    form, length, _, enqueued_at, due_at, expires_at, ttl_s = fields[:7]
-    _, track, tenant_size, key_size, parent_size = fields[7:]
+    form, length, _, enqueued_at, due_at, expires_at, ttl_s, _, track, tenant_size, key_size, parent_size = (
+        _HEAD.unpack_from(frame)
+    )
     if form != FORMAT:
         raise ValueError(f"its format is {form}, newer than {FORMAT} or damaged: upgrade Redrive")
     tenant_ends = _HEAD_SIZE + tenant_size
@@ -138,5 +138,5 @@ def open_body(frame: bytes | None) -> bytes | None:
     """The body alone; None when the frame is missing or damaged."""
     if frame is None or len(frame) < _HEAD_SIZE or frame[0] != FORMAT:
         return None
-    length: int = _HEAD.unpack_from(frame)[1]
+    _, length, *_ = _HEAD.unpack_from(frame)
     return frame[length:] if length <= len(frame) else None

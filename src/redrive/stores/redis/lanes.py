@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from redrive.core.errors import ConfigurationError
 from redrive.core.lanes import Lane, LaneChange, LaneState
@@ -12,6 +12,27 @@ from redrive.core.ports import PAGE, QueueCounts
 from redrive.stores.redis.client import Client, to_ms, whole_call
 
 _MOST = 1_000_000_000
+
+
+class _LaneRow(NamedTuple):
+    """What placement.lua answers for a lane; -1 is no cap, 0 no rate, no probe, and never served."""
+
+    tenant: bytes
+    state: bytes
+    weight: int
+    cap: int
+    rate_count: int
+    rate_period_ms: int
+    waiting: int
+    in_flight: int
+    dead: int
+    done: int
+    served: int
+    last_served_at: int
+    rounds_waited: int
+    consecutive: int
+    probe_at: int
+    held_reason: bytes
 
 
 class RedisLanes:
@@ -86,40 +107,23 @@ def _read_counts(queue: str, row: list[Any]) -> QueueCounts:
     )
 
 
-def _read_lane(queue: str, row: list[Any]) -> Lane:
-    (
-        tenant,
-        state,
-        weight,
-        cap,
-        rate_count,
-        rate_period_ms,
-        waiting,
-        in_flight,
-        dead,
-        done,
-        served,
-        last_served_at,
-        rounds,
-        consecutive,
-        probe_at,
-        held_reason,
-    ) = row
+def _read_lane(queue: str, answer: list[Any]) -> Lane:
+    row = _LaneRow._make(answer)
     return Lane(
         queue,
-        tenant.decode(),
-        LaneState(state.decode()),
-        weight,
-        cap if cap >= 0 else None,
-        Rate(rate_count, rate_period_ms / 1000) if rate_count else None,
-        waiting,
-        in_flight,
-        dead,
-        done,
-        served,
-        last_served_at or None,
-        rounds,
-        consecutive,
-        probe_at or None,
-        held_reason.decode() if probe_at else None,
+        row.tenant.decode(),
+        LaneState(row.state.decode()),
+        weight=row.weight,
+        cap=row.cap if row.cap >= 0 else None,
+        rate=Rate(row.rate_count, row.rate_period_ms / 1000) if row.rate_count else None,
+        waiting=row.waiting,
+        in_flight=row.in_flight,
+        dead=row.dead,
+        done=row.done,
+        served=row.served,
+        last_served_at=row.last_served_at or None,
+        rounds_waited=row.rounds_waited,
+        consecutive=row.consecutive,
+        probe_at=row.probe_at or None,
+        held_reason=row.held_reason.decode() if row.probe_at else None,
     )

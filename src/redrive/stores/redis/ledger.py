@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from redrive.core.errors import InvalidMessage
 from redrive.core.letters import Account, Change, ChangePage, DeadLetter, LetterPage, OperationTally
 from redrive.core.ports import PAGE
 from redrive.stores.redis.client import Argument, Client, whole_call
 from redrive.stores.redis.frames import pack_id, unpack_id
-from redrive.stores.redis.reading import StoredAccount, read_account, read_accounts
+from redrive.stores.redis.reading import StoredAccount, read_accounts
 
 _DIED_AT_DIGITS = 13
 _DIED_AT_BYTES = 6
@@ -24,6 +24,17 @@ _BEGINNING = 1 << 62
 _NUMBER_BITS = 31
 _NUMBER = (1 << _NUMBER_BITS) - 1
 _BEGIN = -1
+
+
+class _Dead(NamedTuple):
+    """A member of a queue's :dead: the instant of the death and the id."""
+
+    member: bytes
+    queue: str
+
+    @property
+    def raw_id(self) -> bytes:
+        return self.member[_DIED_AT_BYTES:]
 
 
 class RedisLedger:
@@ -57,14 +68,14 @@ class RedisLedger:
     async def letters(self, queue: str | None, *, after: str | None = None, limit: int = PAGE) -> LetterPage:
         queues = await self._client.queues() if queue is None else [queue]
         start = b"-" if after is None else b"(" + _read_cursor(after)
-        members: list[tuple[bytes, str]] = []
+        dead: list[_Dead] = []
         for name in queues:
             key = f"{self._client.queue_key(name)}:dead"
             found = await self._client.command("ZRANGE", key, start, "+", "BYLEX", "LIMIT", 0, limit)
-            members += [(member, name) for member in found]
-        page = sorted(members)[:limit]
+            dead += [_Dead(member, name) for member in found]
+        page = sorted(dead)[:limit]
         letters = await self._read_letters(page)
-        return LetterPage(letters, _write_cursor(page[-1][0]) if page and len(page) == limit else None)
+        return LetterPage(letters, _write_cursor(page[-1].member) if page and len(page) == limit else None)
 
     @whole_call
     async def tally(self, operation: str) -> OperationTally:
@@ -80,17 +91,17 @@ class RedisLedger:
         rows: list[list[Any]] = await self._client.run("accounts", self._client.queue_key(queue), *ids)
         return read_accounts(queue, rows)
 
-    async def _read_letters(self, page: Sequence[tuple[bytes, str]]) -> tuple[DeadLetter, ...]:
+    async def _read_letters(self, page: Sequence[_Dead]) -> tuple[DeadLetter, ...]:
         by_queue: defaultdict[str, list[bytes]] = defaultdict(list)
-        for member, queue in page:
-            by_queue[queue].append(member[_DIED_AT_BYTES:])
+        for dead in page:
+            by_queue[dead.queue].append(dead.raw_id)
         found: dict[str, DeadLetter] = {}
         for queue, ids in by_queue.items():
             for stored in await self._read_accounts(queue, ids):
                 letter = stored.letter()
                 if letter is not None:
                     found[letter.message.id] = letter
-        ordered = (found.get(unpack_id(member[_DIED_AT_BYTES:])) for member, _ in page)
+        ordered = (found.get(unpack_id(dead.raw_id)) for dead in page)
         return tuple(letter for letter in ordered if letter is not None)
 
 
@@ -123,7 +134,7 @@ class RedisFeed:
         root, page = self._client.queue_key(queue), max(1, min(limit, PAGE))
         number, up_to = _open_position(after)
         reset, up_to, number, more, ids, rows = await self._client.run("changes", root, number, up_to, page)
-        stored = {one.message.id: one for one in (read_account(queue, row) for row in rows)}
+        stored = {one.message.id: one for one in read_accounts(queue, rows)}
         names = [unpack_id(raw) for raw in ids]
         changes = tuple(Change(name, stored[name].letter() if name in stored else None) for name in names)
         return ChangePage(changes, _make_position(number, up_to), bool(more), bool(reset))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -157,40 +157,58 @@ class StoredAccount:
         return Removal(stored.finished_at, Move(stored.move), stored.actor) if stored.move else None
 
 
+class _AccountRow(NamedTuple):
+    """What account.lua answers for a message; empty where there is none, -1 for no deadline.
+
+    `where` is messages, letters or finished, `content` the frame or the ending that lies there. `traces` are
+    digests and tracebacks in turn. `parent` is the frame of its parent, which comes with the first child.
+    """
+
+    id: bytes
+    where: bytes
+    content: bytes
+    progress: bytes
+    held: bytes
+    lease_until_at: int
+    failures: bytes
+    redrives: bytes
+    traces: list[bytes]
+    parent: bytes
+
+
 def read_accounts(queue: str, rows: Iterable[list[Any]]) -> list[StoredAccount]:
-    """Rows of account_rows.lua with the bodies of their parents, each of which came once."""
+    """Everything about some messages, with the bodies of their parents where those were asked for."""
     found: list[StoredAccount] = []
     bodies: dict[str, bytes | None] = {}
-    for row in rows:
-        one, parent = read_account(queue, row), row[9]
+    for row in map(_AccountRow._make, rows):
+        one = _read_account(queue, row)
         if one.message.parent is not None and one.state not in _FINISHED:
-            if parent:
-                bodies[one.message.parent] = open_body(parent)
+            if row.parent:
+                bodies[one.message.parent] = open_body(row.parent)
             one = replace(one, shared=bodies.get(one.message.parent))
         found.append(one)
     return found
 
 
-def read_account(queue: str, row: list[Any]) -> StoredAccount:
-    """One row of account_rows.lua, without what it shares."""
-    raw_id, place, content, packed, held, until_at, failures, redrives, traces = row[:9]
-    if place == b"finished":
-        frame, packed, ended_at = _open_ending(content)
-        message, stored = _read_message(unpack_id(raw_id), queue, frame, packed or None, attempts=1)
+def _read_account(queue: str, row: _AccountRow) -> StoredAccount:
+    message_id = unpack_id(row.id)
+    if row.where == b"finished":
+        frame, packed, ended_at = _open_ending(row.content)
+        message, stored = _read_message(message_id, queue, frame, packed or None, attempts=1)
         state = stored.state if packed else State.DONE
         stored = stored if packed else msgspec.structs.replace(stored, finished_at=ended_at)
     else:
-        attempts = 1 if held and held[0] & _CHARGED else 0
-        message, stored = _read_message(unpack_id(raw_id), queue, content, packed or None, attempts)
-        state = State.DEAD if place == b"letters" else State.CLAIMED if held else State.WAITING
-    texts = dict(zip(traces[0::2], traces[1::2], strict=True))
+        attempts = 1 if row.held and row.held[0] & _CHARGED else 0
+        message, stored = _read_message(message_id, queue, row.content, row.progress or None, attempts)
+        state = State.DEAD if row.where == b"letters" else State.CLAIMED if row.held else State.WAITING
+    texts = dict(zip(row.traces[0::2], row.traces[1::2], strict=True))
     return StoredAccount(
         message,
         stored,
         state,
-        unpack_failures(failures, texts),
-        unpack_redrives(redrives),
-        until_at if until_at >= 0 else None,
+        unpack_failures(row.failures, texts),
+        unpack_redrives(row.redrives),
+        row.lease_until_at if row.lease_until_at >= 0 else None,
     )
 
 

@@ -22,7 +22,10 @@ class RedisRecords:
 
     async def get_record(self, kind: str, record_id: str) -> Record | None:
         row = await self._client.run("get_record", self._kind_key(kind), record_id)
-        return Record(kind, record_id, row[0], _read(row[1])) if row else None
+        if not row:
+            return None
+        version, text = row
+        return Record(kind, record_id, version, _read(text))
 
     async def put_record(
         self,

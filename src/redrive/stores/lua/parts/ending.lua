@@ -63,11 +63,11 @@ local function read_dead(id, generation)
   return item
 end
 
--- The letters that are named from an argument on, two for each: { id, generation }.
+-- The letters that are named from an argument on, two for each.
 local function list_letters(first)
   local named = {}
   for index = first, #ARGV, 2 do
-    named[#named + 1] = { ARGV[index], integer(index + 1) }
+    named[#named + 1] = { id = ARGV[index], generation = integer(index + 1) }
   end
   return named
 end
@@ -76,7 +76,7 @@ end
 local function move_letters(named, move)
   local moved = {}
   for _, one in ipairs(named) do
-    local item = read_dead(one[1], one[2])
+    local item = read_dead(one.id, one.generation)
     if item then
       move(item)
       moved[#moved + 1] = item.id

@@ -2,18 +2,23 @@
 -- Composed after: element, frame
 --
 -- An item has what core.message.Progress has, and what is needed to find its places. Of a message that is as
--- it was accepted all of it follows from its frame; progress is written once something differs (`tried`). The
--- fields of a progress record are those of packing.StoredProgress, in that order; empty text and 0 stand for
--- none.
+-- it was accepted all of it follows from its frame; progress is written once something differs (`tried`). Empty
+-- text and 0 stand for none.
 
 local SALVAGED_TTL_MS = 86400000
 
+-- A progress record, as packing.StoredProgress has it.
+local PROGRESS = {
+  'state', 'tenant', 'track', 'due_at', 'expires_at', 'attempts', 'crashes', 'generation', 'size', 'ttl_ms',
+  'operation', 'judged', 'damaged', 'reason', 'fingerprint', 'died_at', 'finished_at', 'move', 'actor',
+}
+
 local function pack_progress(item)
-  return cmsgpack.pack({
-    item.state, item.tenant, item.track, item.due_at, item.expires_at, item.attempts, item.crashes, item.generation,
-    item.size, item.ttl_ms, item.operation, item.judged, item.damaged, item.reason, item.fingerprint, item.died_at,
-    item.finished_at, item.move, item.actor,
-  })
+  local fields = {}
+  for index, name in ipairs(PROGRESS) do
+    fields[index] = item[name]
+  end
+  return cmsgpack.pack(fields)
 end
 
 local function new_item(id, tenant, track, due_at, expires_at, size, ttl_ms)
@@ -24,30 +29,21 @@ local function new_item(id, tenant, track, due_at, expires_at, size, ttl_ms)
   }
 end
 
-local function is_progress(fields)
-  if type(fields) ~= 'table' or #fields < 19 or type(fields[2]) ~= 'string' or not TRACKS[fields[3]] then
-    return false
-  end
-  for index = 4, 10 do
-    if type(fields[index]) ~= 'number' then
-      return false
-    end
-  end
-  return true
-end
-
 local function unpack_progress(id, packed)
   local readable, fields = pcall(cmsgpack.unpack, packed)
-  if not readable or not is_progress(fields) then
+  if not readable or type(fields) ~= 'table' or #fields < #PROGRESS then
     return nil
   end
-  return {
-    id = id, state = fields[1], tenant = fields[2], track = fields[3], due_at = fields[4], expires_at = fields[5],
-    attempts = fields[6], crashes = fields[7], generation = fields[8], size = fields[9], ttl_ms = fields[10],
-    operation = fields[11], judged = fields[12], damaged = fields[13], reason = fields[14],
-    fingerprint = fields[15], died_at = fields[16], finished_at = fields[17], move = fields[18], actor = fields[19],
-    tried = true,
-  }
+  local item = { id = id, tried = true }
+  for index, name in ipairs(PROGRESS) do
+    item[name] = fields[index]
+  end
+  for _, name in ipairs({ 'due_at', 'expires_at', 'attempts', 'crashes', 'generation', 'size', 'ttl_ms' }) do
+    if type(item[name]) ~= 'number' then
+      return nil
+    end
+  end
+  return type(item.tenant) == 'string' and TRACKS[item.track] and item or nil
 end
 
 -- Nil when what is there cannot be read.

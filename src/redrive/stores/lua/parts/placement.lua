@@ -130,7 +130,7 @@ local function rounds_waited(lane)
   return math.max(0, read_ring().round - lane.last_round)
 end
 
--- A lane as `lane`, `lanes` and `set_lane` answer it, with the fields of lanes.LaneRow.
+-- A lane as `lane`, `lanes` and `set_lane` answer it, with the fields of _LaneRow in lanes.py.
 local function lane_row(lane)
   return {
     lane.tenant, lane.state, lane.weight, lane.cap, lane.rate_count, lane.rate_period_ms,

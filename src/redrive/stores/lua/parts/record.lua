@@ -13,11 +13,12 @@ local function record_key(id)
   return root .. ':r:' .. id
 end
 
--- { version, document }, or nil when there is none or it has expired.
+-- Nil when there is none or it has expired.
 local function read_record(id)
-  local record = redis.call('HMGET', record_key(id), 'version', 'document', 'expires_at')
-  if not record[1] or (record[3] and tonumber(record[3]) <= now) then
+  local found = redis.call('HMGET', record_key(id), 'version', 'document', 'expires_at')
+  local version, document, expires_at = found[1], found[2], found[3]
+  if not version or (expires_at and tonumber(expires_at) <= now) then
     return nil
   end
-  return { tonumber(record[1]), record[2] }
+  return { version = tonumber(version), document = document }
 end
