@@ -68,3 +68,12 @@ async def test_a_port_in_use_is_named(shop: Shop) -> None:
         result = finish(shop.folder, "mailbox", "--port", str(taken.port))
     assert (result.returncode, result.stdout) == (1, "")
     assert str(taken.port) in result.stderr
+
+
+def test_an_address_that_other_machines_reach_needs_a_flag(shop: Shop) -> None:
+    for host in ("0.0.0.0", "::", "192.0.2.1", "mail.example"):  # noqa: S104 - it is refused
+        result = finish(shop.folder, "mailbox", "serve", "--host", host, "--port", "0")
+        assert result.returncode == 2
+        assert "--allow-remote" in result.stderr
+    result = finish(shop.folder, "mailbox", "serve", "--host", "192.0.2.1", "--port", "0", "--allow-remote")
+    assert "--allow-remote" not in result.stderr

@@ -16,6 +16,7 @@ import trustme
 
 from redrive import Redrive
 from redrive.core.errors import ConfigurationError
+from redrive.office.access import Access, Role
 from redrive.web import protocol
 from redrive.web.server import CannotListen, ServerSettings, parse_listen, serve
 
@@ -157,3 +158,41 @@ async def test_requests_on_one_connection_are_answered_in_order(url: str) -> Non
         answered = (await reader.read()).decode()
     writer.close()
     assert re.findall(r"HTTP/1\.1 (\d+) ", answered) == ["200", "404", "200", "200"]
+
+
+async def test_a_body_that_drips_ends_at_a_deadline_read_or_not(
+    app: Redrive, access: Access, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "BODY_S", 0.2)
+    _, key = await access.create(Role.SUBMIT, "acme")
+    async with serve(app, "127.0.0.1:0", mail=app.mail) as server, asyncio.timeout(30):
+        for bearer in (key, "rdk_wrong"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", _port(server.url))
+            writer.write(
+                "POST /v1/emails HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+                f"Authorization: Bearer {bearer}\r\nContent-Length: 1000\r\n\r\n{{".encode()
+            )
+            ended = asyncio.ensure_future(reader.read())
+            while not ended.done():
+                writer.write(b" ")
+                await asyncio.wait([ended], timeout=0.02)
+            assert b" 202 " not in (b"" if ended.exception() else ended.result())
+            writer.close()
+
+
+async def test_behind_a_trusted_proxy_other_peers_are_refused(app: Redrive) -> None:
+    for trusted, status in ((("192.0.2.1",), 403), (("192.0.2.1", "127.0.0.0/8"), 200)):
+        settings = ServerSettings(trusted_proxies=trusted)
+        async with serve(app, "127.0.0.1:0", settings=settings) as server, httpx.AsyncClient() as client:
+            answer = await client.get(f"{server.url}/health/live")
+        assert answer.status_code == status
+
+
+async def test_head_works_where_get_does(stranger: httpx.AsyncClient, viewer: httpx.AsyncClient) -> None:
+    for client, path in ((stranger, "/health/live"), (stranger, "/docs"), (viewer, "/admin/dlq/operations")):
+        head, get = await client.head(path), await client.get(path)
+        assert (head.status_code, head.content) == (get.status_code, b"") == (200, b"")
+        assert head.headers["content-length"] == get.headers["content-length"]
+    assert (await stranger.head("/admin/dlq/operations")).status_code == 401
+    refused = await stranger.head("/v1/emails")
+    assert (refused.status_code, refused.headers["allow"]) == (405, "POST")

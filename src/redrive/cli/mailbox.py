@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -37,19 +38,32 @@ def mailbox_folder(settings: Settings) -> Path:
 @mailbox.default
 @mailbox.command
 async def serve(
-    *, host: str = "127.0.0.1", port: int = PORT, folder: Path | None = None, flags: Flags = NO_FLAGS
+    *,
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    folder: Path | None = None,
+    allow_remote: bool = False,
+    flags: Flags = NO_FLAGS,
 ) -> None:
     """Run the simulator until SIGTERM or Ctrl-C. The recipient chooses what happens; nothing is sent on.
 
     Parameters
     ----------
     host
-        The address to listen on; anybody can connect, so use another than 127.0.0.1 only in trusted networks.
+        The address to listen on; another than this machine's own needs --allow-remote.
     port
         The port; default 1025, 0 takes a free one.
     folder
         Where mails are kept; default: mailbox in the data folder.
+    allow_remote
+        Listen on an address that other machines reach: anybody there can connect.
     """
+    if not allow_remote and not _is_loopback(host):
+        raise CommandError(
+            f"--host is {host}: other machines could reach a simulator that lets everybody in; listen on "
+            "127.0.0.1, or add --allow-remote on a trusted network",
+            Exit.USAGE,
+        )
     if not 0 <= port <= 65_535:
         raise CommandError(f"--port is {port}: 0 to 65535", Exit.USAGE)
     place, output = folder or mailbox_folder(flags.settings()), Output(flags.json)
@@ -107,6 +121,13 @@ def show(mail_id: int, /, *, folder: Path | None = None, flags: Flags = NO_FLAGS
         raise CommandError(f"no mail {mail_id} in {place}: see redrive mailbox list", Exit.NOT_FOUND)
     content = found.content.decode("utf-8", "replace")
     Output(flags.json).answer(_document(found) | {"content": content}, lambda: _page(found, content))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _existing(folder: Path | None, flags: Flags) -> Path:

@@ -17,6 +17,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
 from redrive.core.limits import Rate
@@ -157,13 +158,24 @@ class GuardedRoute(APIRoute):
         )
         self.app = app
 
+    @property
+    def answered_methods(self) -> set[str]:
+        """The methods, and HEAD where there is GET: the server leaves the body out."""
+        methods = self.methods or set()
+        return methods | {"HEAD"} if "GET" in methods else methods
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if scope["type"] == "http" and scope["method"] == "HEAD" and "HEAD" in self.answered_methods:
+            return super().matches({**scope, "method": "GET"})
+        return super().matches(scope)
+
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or say which methods the address has, also by other routes."""
-        if scope["method"] not in (self.methods or ()):
+        if scope["method"] not in self.answered_methods:
             raise HTTPException(
                 METHOD_NOT_ALLOWED.status, headers={"Allow": ", ".join(sorted(self.address_methods))}
             )
-        await super().handle(scope, receive, send)
+        await self.app(scope, receive, send)
 
 
 def _unauthenticated(detail: str, more: str = "") -> Refusal:

@@ -72,11 +72,11 @@ def _add(api: FastAPI, gate: Gate, routes: Sequence[Route]) -> None:
 
 
 def _acquaint(routes: Sequence[GuardedRoute]) -> None:
-    """Let the routes of one address know one another's methods."""
+    """Let the routes of one address know one another's methods; HEAD is where GET is."""
     methods: dict[str, set[str]] = {}
     for route in routes:
         route.address_methods = methods.setdefault(route.path, set())
-        route.address_methods |= route.methods or set()
+        route.address_methods |= route.answered_methods
 
 
 def _describe(api: FastAPI) -> dict[str, Any]:
