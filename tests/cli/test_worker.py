@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,6 +85,29 @@ def test_off_a_terminal_it_writes_json_only_and_logs_the_start_of_its_drain(
     assert json.loads(out)["done"] == 1
     failed = finish(shop.folder, "worker", "nowhere:app")
     assert json.loads(failed.stderr.splitlines()[-1])["error"]["exitCode"] == 2
+
+
+def test_with_reload_it_starts_again_when_code_changes_also_after_a_mistake(shop: Shop) -> None:
+    (shop.folder / "shop.py").write_text(APP)
+    with started(shop.folder, "worker", "shop:app", "--reload") as process:
+        assert process.stderr is not None
+
+        def until(words: str) -> dict[str, Any]:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if words in line:
+                    return dict(json.loads(line))
+            raise AssertionError(f"it ended without {words!r}")
+
+        assert until("Worker started")["queues"] == ["orders"]
+        (shop.folder / "shop.py").write_text("def f(:")
+        assert "SyntaxError" in until("exitCode")["error"]["message"]
+        (shop.folder / "shop.py").write_text(APP.replace("orders", "refunds"))
+        assert until("Worker started")["queues"] == ["refunds"]
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+        assert process.wait() == 0
+    assert '"Worker stopped"' in rest
 
 
 @pytest.mark.parametrize("flags", [(), ("--concurrency", "3")])

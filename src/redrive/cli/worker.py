@@ -11,6 +11,7 @@ from rich.text import Text
 
 from redrive.cli.output import Output
 from redrive.cli.problems import CommandError, Exit
+from redrive.cli.reload import run_reloading
 from redrive.cli.render.store import store_line
 from redrive.cli.session import NO_FLAGS, Flags
 from redrive.cli.target import make_app
@@ -34,6 +35,7 @@ async def worker(
     *,
     mail: bool = False,
     queue: tuple[str, ...] = (),
+    reload: bool = False,
     concurrency: int | None = None,
     allow_unsafe: bool = False,
     fail_fast: bool = False,
@@ -51,6 +53,8 @@ async def worker(
         Send the mails of email:send through the relay that the setting `mail` names.
     queue
         Serve only this queue; can be repeated.
+    reload
+        Start again when code below the working folder changes; for development.
     concurrency
         How many handlers may run at once in this process.
     allow_unsafe
@@ -72,6 +76,9 @@ async def worker(
     }
     early = "json" if flags.json else log_format
     configure_logs("info", early if early in ("json", "text") else "auto")
+    if reload:
+        await run_reloading(sys.argv[1:])
+        return
     served = make_app(app, mail=mail, flags=flags, more=more)
     if not served.served(queue):
         raise CommandError(f"{app} has no handler: register one with @app.handler(queue)", Exit.USAGE)
