@@ -279,7 +279,7 @@ async def test_a_reason_of_any_text_is_kept_within_bounds(store: Store) -> None:
     await hold(store, await take_one(store), why="\udce4\x00 " + "é" * 5_000)
     reason = (await lane(store)).held_reason
     assert reason is not None
-    assert reason.startswith("?\x00 éé")
+    assert reason.startswith("?? éé")
     assert len(reason.encode()) <= 1_000
 
 
