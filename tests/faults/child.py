@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -95,6 +97,13 @@ def _spoil(options: argparse.Namespace) -> None:
         bugs.die(options.die)
 
 
+def set_clock(by_s: float) -> None:
+    """The wall clock as a machine has it after somebody set it; uptime goes on as it did."""
+    wall_ns, wall_s = time.time_ns, time.time
+    time.time_ns = lambda: wall_ns() + round(by_s * 1e9)
+    time.time = lambda: wall_s() + by_s
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("program", choices=PROGRAMS)
@@ -119,7 +128,12 @@ def main() -> None:
     parser.add_argument("--mild", action="store_true", help="plans that neither fail nor take time")
     parser.add_argument("--port", type=int, default=0, help="where the API listens")
     parser.add_argument("--key", default=None, help="submit to the API with this key")
+    parser.add_argument("--wall_s", type=float, default=0.0, help="by how much SIGUSR1 sets the wall clock")
+    parser.add_argument("--wall_set", action="store_true", help="it was set before this began")
     options = parser.parse_args()
+    signal.signal(signal.SIGUSR1, lambda *_: set_clock(options.wall_s))
+    if options.wall_set:
+        set_clock(options.wall_s)
     _spoil(options)
     asyncio.run(PROGRAMS[options.program](options))
 

@@ -8,9 +8,11 @@ answered, so that what a killed process held can be told from what another one h
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -63,6 +65,8 @@ WRONG_ANSWERS: dict[str, Callable[[], BaseException]] = {
 }
 """What a handler may raise by mistake, each a failure that counts."""
 
+_pools: list[ProcessPoolExecutor] = []
+
 _JOB_EVENTS: dict[type, str] = {
     Completed: "completed",
     Buried: "buried",
@@ -83,6 +87,8 @@ def serve(app: Redrive, ledger: Ledger, *, concurrency: int, deadline_s: float) 
         if plan.act == "open":
             async with app:
                 await app.store.get(delivery.message.id)
+        if plan.act == "fork":
+            _fork_workers(ledger, delivery)
         await _work(plan)
         _end(ledger, plan, delivery)
 
@@ -109,6 +115,14 @@ def tell_claims(store: Store, ledger: Ledger) -> None:
         return claimed
 
     store.claim = claim  # type: ignore[assignment, method-assign]
+
+
+def _fork_workers(ledger: Ledger, delivery: Delivery) -> None:
+    """A pool of forked processes, as users have one for work on the processor; it is never shut down."""
+    pool = ProcessPoolExecutor(2, multiprocessing.get_context("fork"))
+    for pid in {pool.submit(os.getpid).result(GATE_S) for _ in range(4)}:
+        ledger.write(_line("forked", delivery, str(pid)))
+    _pools.append(pool)
 
 
 async def _work(plan: Plan) -> None:
