@@ -6,10 +6,10 @@ import asyncio
 from dataclasses import replace
 
 from redrive.core.lanes import Lane
-from redrive.core.letters import OperationTally
+from redrive.core.letters import OperationTally, Phase
 from redrive.core.lifecycle import State
 from redrive.core.ports import Store
-from tests.conformance.makers import account, letters
+from tests.conformance.makers import account, letters, listed
 from tests.conformance.model import SLACK_MS, Item, Model
 
 
@@ -19,10 +19,26 @@ async def check_agreement(store: Store, model: Model) -> None:
     for queue in model.queues:
         dead = {letter.message.id for letter in await letters(store, queue)}
         assert dead == {item.entry.message.id for item in model.of(queue, State.DEAD)}
+        await _check_lists(store, model, queue)
         await _check_lanes(store, model, queue)
     await _check_families(store, model)
     await _check_counts(store, model)
     await _check_tallies(store, model)
+
+
+_PHASES = {
+    State.WAITING: (Phase.WAITING, Phase.SCHEDULED),
+    State.CLAIMED: (Phase.RUNNING,),
+    State.DONE: (Phase.DONE,),
+    State.REMOVED: (Phase.REMOVED,),
+}
+
+
+async def _check_lists(store: Store, model: Model, queue: str) -> None:
+    for state, phases in _PHASES.items():
+        found = [one.id for phase in phases for one in await listed(store, phase, queue=queue)]
+        expected = [item.entry.message.id for item in model.of(queue, state)]
+        assert sorted(found) == sorted(expected), f"{state} messages of {queue} are listed otherwise"
 
 
 async def _check_families(store: Store, model: Model) -> None:

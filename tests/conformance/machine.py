@@ -65,10 +65,14 @@ class StoreMachine(LetterRules):
                 self._model.remove(item, Move.CANCEL)
 
     @precondition(lambda self: len(self._model.items) > 40)
-    @rule(queue=queues)
-    def purge_a_page(self, queue: str) -> None:
-        waiting = {item.entry.message.id for item in self._model.of(queue, State.WAITING)}
-        went = self._run(self._store.purge(queue, actor="ann", limit=2))
+    @rule(queue=queues, tenant=st.one_of(st.none(), tenants))
+    def purge_a_page(self, queue: str, tenant: str | None) -> None:
+        waiting = {
+            item.entry.message.id
+            for item in self._model.of(queue, State.WAITING)
+            if tenant in (None, item.tenant)
+        }
+        went = self._run(self._store.purge(queue, actor="ann", tenant=tenant, limit=2))
         assert went == min(2, len(waiting))
         for message_id in waiting:
             if self._run(account(self._store, message_id)).state is State.REMOVED:

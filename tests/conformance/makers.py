@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 
 from redrive.core.failure import Failure, Kind
 from redrive.core.lanes import Lane
-from redrive.core.letters import Account, DeadLetter, LetterKey
+from redrive.core.letters import Account, DeadLetter, LetterKey, Listed, Phase
 from redrive.core.limits import Rate
 from redrive.core.message import Delivery, Entry, Message, Track, expiry
 from redrive.core.ports import APPEND_BYTES, Claim, Claimed, QueueCounts, Receipt, Store
@@ -213,6 +213,21 @@ async def letters(store: Store, queue: str | None = QUEUE) -> list[DeadLetter]:
     while True:
         page = await store.letters(queue, after=cursor)
         found.extend(page.letters)
+        cursor = page.cursor
+        if cursor is None:
+            return found
+
+
+async def listed(
+    store: Store, phase: Phase, *, queue: str = QUEUE, tenant: str | None = None, limit: int = 500
+) -> list[Listed]:
+    """All messages of a phase, over all pages."""
+    found: list[Listed] = []
+    cursor = None
+    while True:
+        page = await store.messages(queue, phase, tenant=tenant, after=cursor, limit=limit)
+        assert len(page.messages) <= limit
+        found.extend(page.messages)
         cursor = page.cursor
         if cursor is None:
             return found

@@ -5,19 +5,21 @@ from __future__ import annotations
 from redrive.core.lanes import LaneChange, LaneState
 from redrive.core.letters import Removal
 from redrive.core.lifecycle import Move, State
-from redrive.core.message import Delivery
-from redrive.core.ports import Cleanup, Store
+from redrive.core.message import Delivery, Track
+from redrive.core.ports import Cleanup, Status, Store
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (
     DAY_S,
     MINUTE_S,
     account,
+    append,
     claim,
     complete,
     counts,
     crash,
     dead,
     drain,
+    entry,
     ids_of,
     keys,
     lane,
@@ -147,6 +149,25 @@ async def test_purge_says_who_did_it_and_keeps_to_its_queue(store: Store) -> Non
     check_removal(store, found.removal, Move.PURGE, "ann")
     assert (await account(store, elsewhere)).state is State.WAITING
     assert (await account(store, letter)).state is State.DEAD
+
+
+async def test_purge_of_one_tenant_leaves_the_others_waiting(store: Store) -> None:
+    await crash(store, await fresh(store))
+    await submit(store, 3, tenant="fresh", dedupe=None)
+    await submit(store, 2, tenant="fresh", delay_s=DAY_S, track=Track.BULK)
+    others = await submit(store, 2, tenant="other")
+    purged = [await store.purge("orders", actor="ann", tenant="fresh", limit=4) for _ in range(3)]
+    assert purged == [4, 2, 0]
+    assert (await lane(store, "fresh")).waiting == 0
+    assert ids_of(await drain(store)) == others
+    assert await store.purge("orders", actor="ann", tenant="nobody") == 0
+
+
+async def test_purge_of_one_tenant_frees_its_dedupe_keys(store: Store) -> None:
+    await submit(store, dedupe="once")
+    assert await store.purge("orders", actor="ann", tenant="acme") == 1
+    (again,) = await append(store, entry(store, dedupe="once", body=b"other"))
+    assert again.status is Status.ACCEPTED
 
 
 async def test_run_now_makes_later_messages_due(bench: Bench, store: Store) -> None:

@@ -140,6 +140,41 @@ class Account:
         return self.progress.state
 
 
+class Phase(StrEnum):
+    """What people list messages by: `waiting` is due now, `scheduled` later; a dead one is a letter."""
+
+    WAITING = "waiting"
+    SCHEDULED = "scheduled"
+    RUNNING = "running"
+    DONE = "done"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One message of a list: where it stands, without its body, headers and history."""
+
+    id: str
+    queue: str
+    tenant: str
+    phase: Phase
+    enqueued_at: int
+    due_at: int
+    attempts: int
+    generation: int
+    lease_until_at: int | None = None
+    finished_at: int | None = None
+    removal: Removal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePage:
+    """Some messages; `cursor` continues after them, None at the end. A short page is not the last one."""
+
+    messages: tuple[Listed, ...]
+    cursor: str | None
+
+
 def as_letter(account: Account) -> DeadLetter:
     """A dead message's account as a letter."""
     reason, died_at = account.reason, account.died_at

@@ -23,7 +23,16 @@ from typing import Protocol, runtime_checkable
 
 from redrive.core.condition import Capacity, Description, Finding
 from redrive.core.lanes import QUANTUM, Lane, LaneChange, LaneState
-from redrive.core.letters import Account, ChangePage, DeadLetter, LetterKey, LetterPage, OperationTally
+from redrive.core.letters import (
+    Account,
+    ChangePage,
+    DeadLetter,
+    LetterKey,
+    LetterPage,
+    MessagePage,
+    OperationTally,
+    Phase,
+)
 from redrive.core.lifecycle import Move, State
 from redrive.core.limits import Rate
 from redrive.core.message import Delivery, Entry, Lease
@@ -200,6 +209,23 @@ class Ledger(Protocol):
         """Dead letters, oldest first, of one queue or of all; `after` is a page's cursor."""
         ...
 
+    async def messages(
+        self,
+        queue: str,
+        phase: Phase,
+        *,
+        tenant: str | None = None,
+        after: str | None = None,
+        limit: int = PAGE,
+    ) -> MessagePage:
+        """A queue's messages in a phase, of one tenant or of all; `after` is a page's cursor.
+
+        What waits comes by tenant, each tenant's in the order it is due within a track; what is finished, the
+        newest first. What stays in its phase from the first page to the last is listed; what moves meanwhile
+        may be left out or come twice. A call looks at a bounded number of messages, so a page may be short.
+        """
+        ...
+
     async def tally(self, operation: str) -> OperationTally:
         """What was counted for an operation so far, over all queues; zeros when it is unknown."""
         ...
@@ -247,8 +273,9 @@ class Moves(Protocol):
         """Waiting to removed; the body goes, its dedupe key is freed."""
         ...
 
-    async def purge(self, queue: str, *, actor: str, limit: int = PAGE) -> int:
-        """Cancel a page of a queue's waiting messages; return how many, 0 when none is left."""
+    async def purge(self, queue: str, *, actor: str, tenant: str | None = None, limit: int = PAGE) -> int:
+        """Cancel a page of a queue's waiting messages, of one tenant or of all; return how many, 0 when none
+        is left."""
         ...
 
     async def run_now(self, queue: str, ids: Sequence[str]) -> AbstractSet[str]:

@@ -12,11 +12,20 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from redrive.core.errors import InvalidMessage
-from redrive.core.letters import Account, Change, ChangePage, DeadLetter, LetterPage, OperationTally
+from redrive.core.letters import (
+    Account,
+    Change,
+    ChangePage,
+    DeadLetter,
+    LetterPage,
+    MessagePage,
+    OperationTally,
+    Phase,
+)
 from redrive.core.ports import PAGE
 from redrive.stores.redis.client import Argument, Client, whole_call
 from redrive.stores.redis.frames import pack_id, unpack_id
-from redrive.stores.redis.reading import StoredAccount, read_accounts
+from redrive.stores.redis.reading import StoredAccount, read_accounts, read_listed
 
 _DIED_AT_DIGITS = 13
 _DIED_AT_BYTES = 6
@@ -77,6 +86,21 @@ class RedisLedger:
         letters = await self._read_letters(page)
         return LetterPage(letters, _write_cursor(page[-1].member) if page and len(page) == limit else None)
 
+    async def messages(
+        self,
+        queue: str,
+        phase: Phase,
+        *,
+        tenant: str | None = None,
+        after: str | None = None,
+        limit: int = PAGE,
+    ) -> MessagePage:
+        root, page = self._client.queue_key(queue), max(1, min(limit, PAGE))
+        place = _read_place(after) if after is not None else ("", 0, b"")
+        rows, rest = await self._client.run("messages", root, phase.value, tenant or "", page, *place)
+        listed = tuple(read_listed(queue, phase, row) for row in rows)
+        return MessagePage(listed, _write_place(*rest) if rest else None)
+
     @whole_call
     async def tally(self, operation: str) -> OperationTally:
         counted = [counts for _, counts in await self._ask_queues("tally", operation)]
@@ -115,6 +139,21 @@ def _read_cursor(cursor: str) -> bytes:
     if len(digits) < _DIED_AT_DIGITS or not (digits.isascii() and digits.isdigit()):
         raise InvalidMessage(f"cursor {cursor!r} is none of ours: begin again without one")
     return int(digits).to_bytes(_DIED_AT_BYTES, "big") + pack_id(cursor[_DIED_AT_DIGITS:])
+
+
+def _write_place(name: bytes, source: int, last: bytes) -> str:
+    return f"{name.decode()}/{source}/{last.hex()}"
+
+
+def _read_place(cursor: str) -> tuple[str, int, bytes]:
+    name, _, rest = cursor.partition("/")
+    source, _, last = rest.partition("/")
+    try:
+        return name, int(source), bytes.fromhex(last)
+    except ValueError:
+        raise InvalidMessage(
+            f"{cursor[:40]!r} is not a cursor: use the one that the last page gave"
+        ) from None
 
 
 class RedisFeed:

@@ -66,9 +66,9 @@ class RedisMoves:
     async def cancel(self, queue: str, ids: Sequence[str], *, actor: str) -> AbstractSet[str]:
         return await self._move("cancel", queue, clip(actor, _ACTOR_BYTES), *map(pack_id, ids))
 
-    async def purge(self, queue: str, *, actor: str, limit: int = PAGE) -> int:
+    async def purge(self, queue: str, *, actor: str, tenant: str | None = None, limit: int = PAGE) -> int:
         root, page = self._client.queue_key(queue), max(0, min(limit, PAGE))
-        purged: int = await self._client.run("purge", root, clip(actor, _ACTOR_BYTES), page)
+        purged: int = await self._client.run("purge", root, clip(actor, _ACTOR_BYTES), page, tenant or "")
         return purged
 
     async def run_now(self, queue: str, ids: Sequence[str]) -> AbstractSet[str]:

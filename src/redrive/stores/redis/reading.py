@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from redrive.core.failure import Failure
-from redrive.core.letters import Account, DeadLetter, Redriven, Removal
+from redrive.core.letters import Account, DeadLetter, Listed, Phase, Redriven, Removal
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Delivery, Lapse, Lease, Message, Progress
 from redrive.stores.redis.frames import TRACKS, open_body, open_frame, unpack_id
@@ -136,6 +136,21 @@ class StoredAccount:
             self.shared,
         )
 
+    def listed(self, phase: Phase) -> Listed:
+        return Listed(
+            self.message.id,
+            self.message.queue,
+            self.message.tenant,
+            phase,
+            self.message.enqueued_at,
+            self.stored.due_at,
+            self.stored.attempts,
+            self.stored.generation,
+            self.lease_until_at,
+            self.stored.finished_at or None,
+            self._removal(),
+        )
+
     def letter(self) -> DeadLetter | None:
         """The dead letter, None when it has left that state since its id was read."""
         reason = read_reason(self.stored)
@@ -188,6 +203,11 @@ def read_accounts(queue: str, rows: Iterable[list[Any]]) -> list[StoredAccount]:
             one = replace(one, shared=bodies.get(one.message.parent))
         found.append(one)
     return found
+
+
+def read_listed(queue: str, phase: Phase, row: list[Any]) -> Listed:
+    """One row of messages.lua, which are the first six of account.lua."""
+    return _read_account(queue, _AccountRow._make([*row, b"", b"", [], b""])).listed(phase)
 
 
 def _read_account(queue: str, row: _AccountRow) -> StoredAccount:

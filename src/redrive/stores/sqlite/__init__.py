@@ -17,7 +17,15 @@ import apsw
 from redrive.core.condition import Capacity, Description, Durability, Finding
 from redrive.core.errors import StoreError
 from redrive.core.lanes import Lane, LaneChange, LaneState
-from redrive.core.letters import Account, DeadLetter, LetterKey, LetterPage, OperationTally
+from redrive.core.letters import (
+    Account,
+    DeadLetter,
+    LetterKey,
+    LetterPage,
+    MessagePage,
+    OperationTally,
+    Phase,
+)
 from redrive.core.lifecycle import Move
 from redrive.core.message import Delivery, Entry, Lease
 from redrive.core.ports import PAGE, Claim, Claimed, Cleanup, OwnIndex, QueueCounts, Receipt
@@ -30,6 +38,7 @@ from redrive.stores.sqlite import (
     examination,
     lanes,
     ledger,
+    messages,
     moves,
     records,
     settle,
@@ -166,6 +175,17 @@ class SqliteStore:
     async def letters(self, queue: str | None, *, after: str | None = None, limit: int = PAGE) -> LetterPage:
         return self._read(lambda db: ledger.letters(db, queue, after, limit))
 
+    async def messages(
+        self,
+        queue: str,
+        phase: Phase,
+        *,
+        tenant: str | None = None,
+        after: str | None = None,
+        limit: int = PAGE,
+    ) -> MessagePage:
+        return self._read(lambda db: messages.messages(db, queue, phase, tenant, after, limit, self.now()))
+
     async def tally(self, operation: str) -> OperationTally:
         return self._read(lambda db: tallies.tally(db, operation))
 
@@ -195,8 +215,8 @@ class SqliteStore:
     async def cancel(self, queue: str, ids: Sequence[str], *, actor: str) -> AbstractSet[str]:
         return await self._write(lambda unit: moves.cancel(unit, queue, ids, actor), drains=True)
 
-    async def purge(self, queue: str, *, actor: str, limit: int = PAGE) -> int:
-        return await self._write(lambda unit: moves.purge(unit, queue, actor, limit), drains=True)
+    async def purge(self, queue: str, *, actor: str, tenant: str | None = None, limit: int = PAGE) -> int:
+        return await self._write(lambda unit: moves.purge(unit, queue, actor, tenant, limit), drains=True)
 
     async def run_now(self, queue: str, ids: Sequence[str]) -> AbstractSet[str]:
         return await self._write(lambda unit: moves.run_now(unit, queue, ids), drains=True)

@@ -121,13 +121,15 @@ def cancel(unit: Unit, queue: str, ids: Sequence[str], actor: str, move: Move = 
     return {row[1] for row in rows}
 
 
-def purge(unit: Unit, queue: str, actor: str, limit: int) -> int:
+def purge(unit: Unit, queue: str, actor: str, tenant: str | None, limit: int) -> int:
     """The write of `Moves.purge`."""
     found = find_queue(unit.db, queue)
     if found is None:
         return 0
-    ids = [row[0] for row in unit.db.execute(SQL["waiting_page"], (found.queue, limit))]
-    return len(cancel(unit, queue, ids, actor, Move.PURGE))
+    statement = "waiting_page" if tenant is None else "waiting_page_of_tenant"
+    whose = () if tenant is None else (tenant,)
+    rows: list[Any] = unit.db.execute(SQL[statement], (found.queue, *whose, limit)).fetchall()
+    return len(cancel(unit, queue, [row[0] for row in rows], actor, Move.PURGE))
 
 
 def run_now(unit: Unit, queue: str, ids: Sequence[str]) -> set[str]:

@@ -24,6 +24,17 @@ returning seq, id, lane, track, crashes, generation, dedupe, parent, open_childr
 -- name: waiting_page
 select id from messages indexed by expiry where queue = ? and state = 'waiting' order by expires_at limit ?
 
+-- By the indexes of what is due and of suspects: those by expiry are of all tenants.
+-- name: waiting_page_of_tenant
+with own (lane) as (select lane from lanes where queue = ?1 and tenant = ?2),
+tracks (track) as (values ('main'), ('bulk'), ('redrive'))
+select m.id from own cross join tracks t cross join messages m indexed by due
+  on m.lane = own.lane and m.track = t.track and m.state = 'waiting' and m.crashes = 0
+union all
+select m.id from own cross join messages m indexed by suspect
+  on m.queue = ?1 and m.lane = own.lane and m.state = 'waiting' and m.crashes > 0
+limit ?3
+
 -- name: run_now
 update messages set due_at = min(due_at, ?3) where id = ?1 and queue = ?2 and state = 'waiting'
 returning id, lane, due_at, crashes
