@@ -134,3 +134,28 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)", page.read_text("utf-8")):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+async def test_the_page_on_python_does_what_it_says(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "python.md").read_text("utf-8")
+    letters = next(one for one in re.findall(r"```python\n(.*?)```", page, re.S) if "app.dead_letters" in one)
+    app = Redrive(f"sqlite:///{tmp_path}/redrive.db")
+
+    @app.handler("orders", retry=RetryPolicy(attempts=1))
+    async def charge(order: dict[str, int]) -> None:
+        raise Temporary("payment gateway timed out", code="504")
+
+    source = "async def example(app, timedelta):\n"
+    source += "".join(f"    {line}\n" for line in letters.splitlines())
+    names: dict[str, Any] = {}
+    exec(compile(source, "python.md", "exec"), names)  # noqa: S102 - our own page
+    async with app:
+        await charge.submit({"total": 1}, tenant="acme")
+        await run_until_idle(app)
+        app.skew_ms += 3 * 3_600_000
+        working = asyncio.create_task(app.run(signals=False))
+        try:
+            await names["example"](app, timedelta)
+        finally:
+            working.cancel()
+            await asyncio.wait([working])
