@@ -9,7 +9,7 @@ import pytest
 
 from redrive.core.failure import Kind
 from redrive.core.verdict import Reason
-from redrive.office.filters import FIELDS, parse
+from redrive.office.filters import FIELDS, FilterError, parse
 from redrive.office.groups import GroupBy, GroupState
 from redrive.office.sql import SAVED
 from redrive.office.statements import load_sql
@@ -17,7 +17,11 @@ from redrive.office.statements import load_sql
 DOCS = Path(__file__).parents[2] / "docs"
 FILTERS = (DOCS / "filters.md").read_text("utf-8")
 SQL = (DOCS / "sql.md").read_text("utf-8")
-EXAMPLES = [text for text in re.findall(r"`(-?[a-z.\"][^`]*)`", FILTERS) if ":" in text and "…" not in text]
+TAKEN, _, REST = FILTERS.partition("| refused |")
+REFUSED, _, _ = REST.partition("\n\n")
+EXAMPLES = [text for text in re.findall(r"`(-?[a-z.\"][^`]*)`", TAKEN) if ":" in text and "…" not in text]
+MISTAKES = [text for row in REFUSED.splitlines() for text in re.findall(r"`([^`]+)`", row.split("|")[1])]
+NOW = 1_790_000_000_000
 
 
 @pytest.mark.parametrize("field", FIELDS)
@@ -27,7 +31,13 @@ def test_the_page_has_every_field(field: str) -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_is_a_filter(example: str) -> None:
-    assert parse(example).terms
+    assert parse(example, NOW).terms
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_every_mistake_is_refused(mistake: str) -> None:
+    with pytest.raises(FilterError):
+        parse(mistake, NOW)
 
 
 def test_the_pages_have_every_kind_reason_group_and_state() -> None:
@@ -45,5 +55,5 @@ def test_the_page_has_every_saved_question_as_it_is(name: str) -> None:
 
 def test_the_page_has_every_column() -> None:
     columns = re.findall(r"(\w+) (?:text|integer)", load_sql("copy")["table"])
-    assert len(columns) == 17
+    assert len(columns) == 25
     assert all(f"`{column}`" in SQL for column in columns)
