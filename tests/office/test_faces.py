@@ -25,12 +25,14 @@ from redrive.cli import run
 from redrive.config import load
 from redrive.config.keys import VARIABLES
 from redrive.core.lanes import LaneChange
+from redrive.core.letters import Phase
 from redrive.core.limits import Rate
 from redrive.core.ports import Store
 from redrive.office.access import Role
 from redrive.office.audit import AUDIT, Actor, Query
 from redrive.office.documents.control import lane_document, row_document, sql_document
 from redrive.office.documents.groups import said_document
+from redrive.office.documents.messages import RemovedMessages
 from redrive.office.documents.operations import preview_document
 from redrive.office.export import Format
 from redrive.office.groups import GroupBy
@@ -96,6 +98,15 @@ async def _reveal(office: ActingOffice, filled: Filled) -> Any:
 
 async def _message(office: ActingOffice, filled: Filled) -> Any:
     return (await office.messages.show(filled.waiting)).document
+
+
+async def _messages(office: ActingOffice, _: Filled) -> Any:
+    return (await office.message_list.page(Phase.WAITING, tenant="acme")).document
+
+
+async def _remove_waiting(office: ActingOffice, _: Filled) -> Any:
+    done = await office.message_list.remove("acme")
+    return RemovedMessages(company_id=done.tenant, removed=done.removed, waiting=done.waiting)
 
 
 async def _export(office: ActingOffice, _: Filled) -> Any:
@@ -227,6 +238,18 @@ ACTS = (
         ("show", "{waiting}", "--body"),
         _message,
         ("GET", "/messages/{waiting}", None),
+    ),
+    Act(
+        "list messages",
+        ("messages", "list", "--tenant", "acme"),
+        _messages,
+        ("GET", "/messages?tenant=acme", None),
+    ),
+    Act(
+        "remove what waits",
+        ("messages", "remove", "--tenant", "acme", "--yes"),
+        _remove_waiting,
+        ("POST", "/messages/remove?tenant=acme", None),
     ),
     Act(
         "export",

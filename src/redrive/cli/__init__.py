@@ -45,6 +45,7 @@ for place, summary in {
     "messages:show": "The life of one message: every attempt, delay and reason, and why it waits or died.",
     "messages:cancel": "Remove a message that waits; it will not run.",
     "messages:run_now": "Make a waiting message due now, whatever its delay.",
+    "message_list:messages": "List what waits, runs, is done or was removed; remove what waits.",
     "queue:queue": "List, pause, resume and purge queues.",
     "tenant:tenant": "List, pause and resume tenants, and set their weight, cap and rate.",
     "dlq:dlq": "Find, read, bring back, discard, export and archive dead letters.",

@@ -79,11 +79,7 @@ async def purge(queue: str, /, *, yes: bool = False, flags: Flags = NO_FLAGS) ->
 
 async def _waiting(current: Session, queue: str) -> int:
     counts: list[QueueCounts] = [one.counts for one in await current.office.queues.every()]
-    return sum(
-        one.pending + one.scheduled + one.retry_scheduled + one.suspects
-        for one in counts
-        if one.queue == queue
-    )
+    return sum(one.pending + one.scheduled + one.retry_scheduled for one in counts if one.queue == queue)
 
 
 def _answer(output: Output, queue: str, state: str, advice: str) -> None:

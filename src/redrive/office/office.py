@@ -18,6 +18,7 @@ from redrive.office.groups import Groups
 from redrive.office.index import Index
 from redrive.office.letters import Letters
 from redrive.office.masking import Mask
+from redrive.office.message_list import MessageList
 from redrive.office.messages import Messages
 from redrive.office.operations import Operations
 from redrive.office.operations.choice import Policy
@@ -77,6 +78,10 @@ class ActingOffice:
     @cached_property
     def messages(self) -> Messages:
         return Messages(self._office, self.actor, self.view)
+
+    @cached_property
+    def message_list(self) -> MessageList:
+        return MessageList(self._store, self.actor, self.view, self.queues, self.tenants)
 
     @cached_property
     def operations(self) -> Operations:

@@ -54,6 +54,8 @@ WALK = (
     Step("POST", "/queues/{queue}/re-drive", OPERATORS, 202, others=404, body={"limit": 5}),
     Step("GET", "/letters", READERS),
     Step("GET", "/letters/{id}", READERS, others=404),
+    Step("GET", "/messages", READERS, others=404, query="tenant=acme"),
+    Step("POST", "/messages/remove", OPERATORS, others=404, query="tenant=acme"),
     Step("GET", "/messages/{id}", READERS, others=404),
     # Editing is off here, so that nobody may, whatever the role.
     Step("POST", "/letters/{id}/edit", frozenset(), 403, body={"payload": {}}),

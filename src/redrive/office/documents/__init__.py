@@ -3,6 +3,6 @@
 Names are camelCase, times ISO 8601 with Z. What is shown of a letter passes a `Mask` on its way in here.
 """
 
-from redrive.office.documents import control, groups, letters, operations
+from redrive.office.documents import control, groups, letters, messages, operations
 
-SCHEMAS = (*letters.SCHEMAS, *groups.SCHEMAS, *operations.SCHEMAS, *control.SCHEMAS)
+SCHEMAS = (*letters.SCHEMAS, *messages.SCHEMAS, *groups.SCHEMAS, *operations.SCHEMAS, *control.SCHEMAS)

@@ -14,6 +14,7 @@ from redrive.web.admin.export import ExportRoom
 from redrive.web.admin.groups import GroupChange, GroupNote, GroupRoom
 from redrive.web.admin.keys import KeyBody, KeyRoom, KeyRotation
 from redrive.web.admin.letters import LetterRoom
+from redrive.web.admin.messages import MessageRoom
 from redrive.web.admin.operations import OperationRoom, OrderBody
 from redrive.web.admin.queues import QueueRedrive, QueueRoom
 from redrive.web.admin.refusals import refusing
@@ -24,6 +25,7 @@ from redrive.web.admin.turns import Turns
 _ROOMS: tuple[type[AdminRoom], ...] = (
     QueueRoom,
     LetterRoom,
+    MessageRoom,
     EditRoom,
     ExportRoom,
     GroupRoom,

@@ -1,0 +1,111 @@
+"""`redrive messages`: what waits, runs, is done or was removed, and removing a tenant's waiting messages."""
+
+from __future__ import annotations
+
+from cyclopts import App
+from rich.text import Text
+
+from redrive.cli.output import command
+from redrive.cli.problems import CommandError, Exit
+from redrive.cli.render.message import message_table
+from redrive.cli.session import NO_FLAGS, Flags, session
+from redrive.cli.times import Length
+from redrive.core.letters import Phase
+from redrive.core.ports import PAGE
+from redrive.office.documents.messages import RemovedMessages
+
+messages = App(name="messages")
+
+
+@messages.command(name="list")
+async def list_messages(
+    *,
+    state: Phase = Phase.WAITING,
+    queue: str | None = None,
+    tenant: str | None = None,
+    older_than: Length = None,
+    limit: int = 20,
+    after: str | None = None,
+    flags: Flags = NO_FLAGS,
+) -> None:
+    """Messages that wait, are scheduled, run, are done or were removed; dead ones are in dlq list.
+
+    Parameters
+    ----------
+    state
+        waiting (due now, the default), scheduled (due later), running, done or removed.
+    queue
+        Only those of this queue.
+    tenant
+        Only those of this tenant.
+    older_than
+        Only those accepted at least so long ago, such as 2h.
+    limit
+        How many at most, up to 500; default 20.
+    after
+        Continue from this cursor.
+    """
+    if not 1 <= limit <= PAGE:
+        raise CommandError(f"--limit is {limit}: 1 to {PAGE}", Exit.USAGE)
+    async with session(flags) as current:
+        answer = await current.office.message_list.page(
+            state,
+            queue=queue,
+            tenant=tenant,
+            older_than_s=None if older_than is None else older_than.total_seconds(),
+            after=after,
+            limit=limit,
+        )
+        found, now = answer.found, current.store.now()
+        current.output.answer(
+            answer.document, lambda: message_table(current.output, found.messages, now, state)
+        )
+        if found.cursor is not None:
+            given = {"--state": state.value, "--queue": queue, "--tenant": tenant}
+            kept = [word for flag, value in given.items() if value is not None for word in (flag, value)]
+            kept += [] if older_than is None else ["--older-than", f"{older_than.total_seconds():.0f}"]
+            more = command("messages", "list", *kept, "--limit", limit, "--after", found.cursor)
+            current.output.note(f"more: {more}")
+        elif found.messages:
+            current.output.note(f"read one: {command('show', found.messages[0].id)}")
+
+
+@messages.command
+async def remove(
+    *,
+    tenant: str,
+    queue: str | None = None,
+    dry_run: bool = False,
+    yes: bool = False,
+    flags: Flags = NO_FLAGS,
+) -> int:
+    """Remove a tenant's waiting messages, due or scheduled; dead letters and what runs stay.
+
+    Parameters
+    ----------
+    tenant
+        The tenant.
+    queue
+        Only in this queue; without, in every queue that the tenant has used.
+    dry_run
+        Only say how many there are.
+    yes
+        Do not ask.
+    """
+    async with session(flags) as current:
+        lanes = await current.office.message_list.waiting(tenant, queue)
+        waiting = sum(lane.waiting for lane in lanes)
+        where = ", ".join(f"{lane.queue} {lane.waiting:,}" for lane in lanes) or "none"
+        if dry_run:
+            document = RemovedMessages(company_id=tenant, removed=0, waiting=waiting)
+            current.output.answer(document, lambda: Text(f"{waiting:,} messages of {tenant} wait: {where}"))
+            return Exit.OK
+        question = f"remove {waiting:,} waiting messages of {tenant} for good ({where})"
+        if waiting and not await current.output.confirm(question, yes=yes):
+            return Exit.FAILED
+        with current.output.progress(f"removing what waits of {tenant}", waiting) as progress:
+            done = await current.office.message_list.remove(tenant, queue, progress=progress)
+        document = RemovedMessages(company_id=tenant, removed=done.removed, waiting=done.waiting)
+        left = f"; {done.waiting:,} came in meanwhile" if done.waiting else ""
+        current.output.answer(document, lambda: Text(f"{done.removed:,} messages of {tenant} removed{left}"))
+        return Exit.OK
