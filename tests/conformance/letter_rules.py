@@ -43,6 +43,8 @@ class LetterRules(TimeRules):
 
     def _open(self) -> None:
         super()._open()
+        self.remove("orders", count=1, stranger=0, how=(Move.DISCARD, "right"), operation="op-1")
+        self.undiscard("orders", count=1, operation="op-1")
         for move in (Move.REPLACE, Move.ARCHIVE):
             self.remove("orders", count=1, stranger=0, how=(move, "right"), operation="op-1")
         self.restore([0])
@@ -75,6 +77,19 @@ class LetterRules(TimeRules):
             self._model.remove(item, move)
         if move is Move.ARCHIVE:
             self._archive += [letter for letter in before if letter.message.id in moved]
+
+    @rule(queue=queues, count=counts, operation=operations)
+    def undiscard(self, queue: str, count: int, operation: str | None) -> None:
+        discarded = [
+            item for item in self._model.of(queue, State.REMOVED) if item.removed_by is Move.DISCARD
+        ][:count]
+        named = [LetterKey(item.entry.message.id, item.generation) for item in discarded]
+        moved = self._run(self._store.undiscard(queue, named, operation=operation))
+        assert moved == {item.entry.message.id for item in discarded}
+        self.seen["undiscard"] += len(discarded)
+        self._model.count(operation, moved=len(discarded))
+        for item in discarded:
+            item.state, item.removed_by = State.DEAD, None
 
     def _name(self, queue: str, count: int, stranger: int, name: str) -> list[LetterKey]:
         """Some letters of a queue, and one message that perhaps is none."""

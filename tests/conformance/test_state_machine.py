@@ -37,6 +37,7 @@ MOVES = (
     "reclaimed expired",
     "redrive",
     "discard",
+    "undiscard",
     "replace",
     "archive",
     "restore",

@@ -24,6 +24,7 @@ EXPECTED = {
     (State.DEAD, Move.REPLACE): State.REMOVED,
     (State.DEAD, Move.ARCHIVE): State.REMOVED,
     (State.REMOVED, Move.RESTORE): State.DEAD,
+    (State.REMOVED, Move.UNDISCARD): State.DEAD,
 }
 
 
@@ -44,7 +45,10 @@ def test_every_move_and_every_state_is_used() -> None:
 
 def test_nothing_leaves_an_end_but_what_was_archived() -> None:
     assert [row for row in TRANSITIONS if row.before is State.DONE] == []
-    assert [row.move for row in TRANSITIONS if row.before is State.REMOVED] == [Move.RESTORE]
+    assert [row.move for row in TRANSITIONS if row.before is State.REMOVED] == [
+        Move.RESTORE,
+        Move.UNDISCARD,
+    ]
 
 
 def test_only_a_person_ends_a_dead_letter() -> None:

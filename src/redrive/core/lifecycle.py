@@ -38,6 +38,7 @@ class Move(StrEnum):
     REPLACE = "replace"
     ARCHIVE = "archive"
     RESTORE = "restore"
+    UNDISCARD = "undiscard"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,9 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition(State.DEAD, Move.REPLACE, State.REMOVED, "another message carries on, the letter is kept"),
     Transition(State.DEAD, Move.ARCHIVE, State.REMOVED, "written to an archive before; a bare record stays"),
     Transition(State.REMOVED, Move.RESTORE, State.DEAD, "only what was archived, as it was"),
+    Transition(
+        State.REMOVED, Move.UNDISCARD, State.DEAD, "only what was discarded, as it was; its key stays free"
+    ),
 )
 
 _AFTER = {(row.before, row.move): row.after for row in TRANSITIONS}

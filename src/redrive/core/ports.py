@@ -262,6 +262,13 @@ class Moves(Protocol):
         """
         ...
 
+    async def undiscard(
+        self, queue: str, letters: Sequence[LetterKey], *, operation: str | None = None
+    ) -> AbstractSet[str]:
+        """Removed by DISCARD to dead, as it was while its content is kept; counted for the operation. Its
+        dedupe key, which may be another's by now, stays free."""
+        ...
+
     async def bury(self, letters: Sequence[DeadLetter]) -> AbstractSet[str]:
         """Take in dead letters from elsewhere, as they are; ids already known are skipped, except
         those whose record says they were archived, and not at a later generation: these are dead again,

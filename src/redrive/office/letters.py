@@ -30,6 +30,7 @@ from redrive.office.filters import Filter
 from redrive.office.filters.masked import unsearched
 from redrive.office.filters.terms import Named, NameField
 from redrive.office.index import Found, Freshness, LetterOrder
+from redrive.office.index.discarded import find_discarded
 from redrive.office.messages import Messages, NotDead
 from redrive.office.operations import Selection
 from redrive.office.queues import Queues, queue_term
@@ -91,10 +92,16 @@ class Letters:
         limit: int = 50,
         reveal: bool = False,
         whole: bool = False,
+        discarded: bool = False,
     ) -> OfficeAnswer[list[DeadLetter], LetterPageDocument]:
-        """A page of letters; unless `whole` is asked for, a large payload is replaced by its size."""
+        """A page of letters; unless `whole` is asked for, a large payload is replaced by its size.
+
+        `discarded`: those that were discarded and are kept, the latest first.
+        """
         self._view.check(reveal=reveal)
         asked = await self.filter(text, queue, tenant)
+        if discarded:
+            return await self._find_discarded(asked, after, limit, reveal=reveal, whole=whole)
         page = await self._index.find(asked, scope=self._view.scope, after=after, limit=limit, order=order)
         mask = await self._view.mask({"ids": [one.id for one in page.letters]}, reveal=reveal)
         letters: list[DeadLetter] = []
@@ -117,6 +124,35 @@ class Letters:
             empty=empty_document(empty),
         )
         return OfficeAnswer(letters, document)
+
+    async def _find_discarded(
+        self, asked: Filter, after: str | None, limit: int, *, reveal: bool, whole: bool
+    ) -> OfficeAnswer[list[DeadLetter], LetterPageDocument]:
+        """Slices are looked through until there are enough, or none is left."""
+        found: list[DeadLetter] = []
+        cursor, as_of = after, self._store.now()
+        while True:
+            page = await find_discarded(
+                self._store,
+                asked,
+                scope=self._view.scope,
+                after=cursor,
+                as_of=as_of,
+                limit=limit - len(found),
+            )
+            found += [as_letter(page.accounts[one.id]) for one in page.letters]
+            cursor = page.cursor
+            if cursor is None or len(found) == limit:
+                break
+        mask = await self._view.mask({"ids": [one.message.id for one in found]}, reveal=reveal)
+        shown = found if whole else [_brief(one) for one in found]
+        documents = await asyncio.to_thread(
+            lambda: [letter_document(one, mask, self._ttl_ms) for one in shown]
+        )
+        document = LetterPageDocument(
+            letters=documents, cursor=cursor, looked=None, behind=False, notice=unsearched(asked), empty=None
+        )
+        return OfficeAnswer(shown, document)
 
     async def show(self, letter_id: str, *, reveal: bool = False) -> OfficeAnswer[Account, ShownLetter]:
         """One letter with everything that led there; NoMessage, or NotDead when it is not dead."""

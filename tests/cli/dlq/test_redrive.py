@@ -162,3 +162,19 @@ def test_forty_named_letters_are_listed_as_forty(shop: Shop) -> None:
     shop.work()
     shop.ok("dlq", "discard", *ids, "--yes")
     assert "40 named letters" in shop("ops", "list").out
+
+
+def test_what_was_discarded_is_listed_and_comes_back(shop: Shop) -> None:
+    first, second = shop.bury("card was declined"), shop.bury("no money")
+    shop.ok("dlq", "discard", first, second, "--yes")
+    assert shop.ok("dlq", "list")["letters"] == []
+    listed = shop("dlq", "list", "--discarded")
+    assert f"bring one back: redrive dlq undiscard {second}" in listed.error
+    assert shop("dlq", "undiscard", first).out == "1 brought back\n"
+    assert [one["jobId"] for one in shop.ok("dlq", "list")["letters"]] == [first]
+    assert (
+        shop("dlq", "undiscard", first).out
+        == "nothing to undiscard, 1 skipped (not discarded, or not kept any more)\n"
+    )
+    assert shop.ok("dlq", "undiscard", "--all", "--yes")["operation"]["moved"] == 1
+    assert shop.ok("dlq", "list", "--discarded")["letters"] == []

@@ -23,6 +23,7 @@ async def list_letters(
     tenant: str | None = None,
     limit: int = 20,
     newest: bool = False,
+    discarded: bool = False,
     after: str | None = None,
     reveal: bool = False,
     flags: Flags = NO_FLAGS,
@@ -41,6 +42,8 @@ async def list_letters(
         How many at most, up to 500; default 20.
     newest
         Newest first.
+    discarded
+        Those that were discarded and are kept, the latest first; redrive dlq undiscard brings them back.
     after
         Continue from this cursor.
     reveal
@@ -52,7 +55,13 @@ async def list_letters(
         text = await asked(current, filter, queue, tenant)
         place = LetterOrder.NEWEST if newest else LetterOrder.OLDEST
         answer = await current.office.letters.find(
-            text, order=place, after=after, limit=limit, reveal=reveal, whole=True
+            text,
+            order=place,
+            after=after,
+            limit=limit,
+            reveal=reveal,
+            whole=True,
+            discarded=discarded,
         )
         page, found, now = answer.document, answer.found, current.store.now()
         current.output.answer(with_freshness(current, page), lambda: letter_lines(current.output, found, now))
@@ -63,8 +72,12 @@ async def list_letters(
         if page.cursor is not None:
             kept = ["--filter", text] if text else []
             kept += ["--newest"] if newest else []
+            kept += ["--discarded"] if discarded else []
             more = command("dlq", "list", *kept, "--limit", limit, "--after", page.cursor)
             current.output.note(f"more: {more}")
+        elif found and discarded:
+            back = command("dlq", "undiscard", found[0].message.id)
+            current.output.note(f"bring one back: {back}")
         elif found:
             one = command("dlq", "show", found[0].message.id)
             current.output.note(f"read one: {one}; by cause: redrive dlq groups")
@@ -116,6 +129,7 @@ for place in (
     "sql:sql",
     "redrive:redrive",
     "redrive:discard",
+    "redrive:undiscard",
     "redrive:edit",
     "export:export",
     "archive:archive",

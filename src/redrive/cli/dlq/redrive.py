@@ -84,6 +84,22 @@ async def discard(
         )
 
 
+async def undiscard(
+    *ids: str, choice: Choice = NO_CHOICE, going: Going = AS_USUAL, flags: Flags = NO_FLAGS
+) -> int:
+    """Make discarded letters dead letters again while they are kept: these ids, those of a filter, or all.
+
+    Parameters
+    ----------
+    ids
+        The letters.
+    """
+    async with session(flags) as current:
+        chosen = await selection(current, ids, choice)
+        wanted = Order(OperationKind.UNDISCARD, chosen, rate=going.rate, expired=True)
+        return await order(current, wanted, going)
+
+
 async def edit(
     message_id: str,
     payload: Annotated[str, Parameter(name="JSON", allow_leading_hyphen=True)],

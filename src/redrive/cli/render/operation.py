@@ -22,6 +22,10 @@ from redrive.cli.times import age, duration, moment
 from redrive.office.operations import Operation, OperationKind, OperationState, Preview, Snapshot
 
 _CAUSES_SHOWN = 10
+_WHY_SKIPPED = {
+    OperationKind.UNDISCARD: "not discarded, or not kept any more",
+    OperationKind.RESTORE: "in the store already",
+}
 _TENANTS_SHOWN = 3
 _STYLES = {
     OperationState.FREEZING: "cyan",
@@ -97,6 +101,8 @@ def _past(kind: OperationKind) -> str:
             return "re-driven"
         case OperationKind.DISCARD:
             return "discarded"
+        case OperationKind.UNDISCARD:
+            return "brought back"
         case OperationKind.EXPORT:
             return "exported"
         case OperationKind.ARCHIVE:
@@ -110,7 +116,7 @@ def outcome_text(seen: Snapshot) -> str:
     """What an operation came to so far, in one line."""
     operation, frozen = seen.operation, seen.operation.frozen
     done = f"{seen.moved:,} {_past(operation.order.kind)}"
-    line = done + left_text(frozen.expired, seen.skipped + frozen.gone, frozen.missing)
+    line = done + left_text(operation.order.kind, frozen.expired, seen.skipped + frozen.gone, frozen.missing)
     if operation.order.kind is OperationKind.REDRIVE:
         ends = (
             (seen.done, "delivered again"),
@@ -142,10 +148,10 @@ def nothing_text(verb: str, found: Preview) -> str:
     return f"nothing to {verb}{_stay(found)}"
 
 
-def left_text(expired: int, gone: int, missing: int) -> str:
+def left_text(kind: OperationKind, expired: int, gone: int, missing: int) -> str:
     """What was or would be left out, and why; each part begins with a comma."""
     parts = [
-        (gone, "skipped (not dead any more)"),
+        (gone, f"skipped ({_WHY_SKIPPED.get(kind, 'not dead any more')})"),
         (expired, "left (own time to live has passed: --include-expired takes them too)"),
         (missing, "not found"),
     ]
@@ -163,7 +169,7 @@ def _of(found: Preview) -> str:
 
 
 def _stay(found: Preview) -> str:
-    return left_text(found.expired, found.gone, found.missing)
+    return left_text(found.order.kind, found.expired, found.gone, found.missing)
 
 
 def plan_text(found: Preview) -> str:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from redrive.core.errors import StoreUnavailable
 from redrive.core.letters import Account, LetterKey
-from redrive.core.lifecycle import State
+from redrive.core.lifecycle import Move, State
 from redrive.core.retry import RetryPolicy
 from redrive.office.filters import parse
 from redrive.office.index import Found
-from redrive.office.operations.operation import CHUNK, Selection
+from redrive.office.index.discarded import find_discarded
+from redrive.office.operations.operation import CHUNK, OperationKind, Order, Selection
 from redrive.office.operations.records import Chunk
 
 if TYPE_CHECKING:
@@ -52,26 +53,23 @@ class Chooser:
         self._index = office.index
         self._policy = office.policy
 
-    async def pages(self, selection: Selection, as_of: int, *, expired: bool) -> AsyncIterator[Chosen]:
-        """Every page, up to the selection's limit."""
+    async def pages(self, order: Order, as_of: int) -> AsyncIterator[Chosen]:
+        """Every page of what an order means, up to its limit."""
         cursor, taken = None, 0
         while True:
-            page = await self.page(selection, as_of, cursor, taken, expired=expired)
+            page = await self.page(order, as_of, cursor, taken)
             yield page
             taken += len(page.taken)
             cursor = page.cursor
             if cursor is None:
                 return
 
-    async def page(
-        self, selection: Selection, as_of: int, cursor: str | None, taken: int, *, expired: bool
-    ) -> Chosen:
+    async def page(self, order: Order, as_of: int, cursor: str | None, taken: int) -> Chosen:
         """The page after a cursor, when `taken` letters were taken before it."""
-        chosen = await (
-            self._named(selection, cursor) if selection.ids else self._found(selection, as_of, cursor)
-        )
+        selection = order.selection
+        chosen = await self._chosen(order, as_of, cursor)
         alive = [one for one in chosen.taken if one.died_at <= as_of + _CLOCKS_MS]
-        kept = [one for one in alive if expired or not self._has_expired(one, as_of)]
+        kept = [one for one in alive if order.expired or not self._has_expired(one, as_of)]
         room = len(kept) if selection.limit is None else selection.limit - taken
         ends = len(kept) >= room if selection.limit is not None else False
         ends = ends or (not selection.ids and len(alive) < len(chosen.taken))
@@ -82,6 +80,20 @@ class Chooser:
             chosen.gone,
             chosen.missing,
         )
+
+    async def _chosen(self, order: Order, as_of: int, cursor: str | None) -> Chosen:
+        if order.selection.ids:
+            return await self._named(order, cursor)
+        if order.kind is OperationKind.UNDISCARD:
+            return await self._discarded(order.selection, as_of, cursor)
+        return await self._found(order.selection, as_of, cursor)
+
+    async def _discarded(self, selection: Selection, as_of: int, cursor: str | None) -> Chosen:
+        asked = parse(selection.filter, as_of)
+        page = await find_discarded(
+            self._store, asked, scope=selection.scope, after=cursor, as_of=as_of, limit=CHUNK
+        )
+        return Chosen(page.letters, page.cursor)
 
     async def _found(self, selection: Selection, as_of: int, cursor: str | None) -> Chosen:
         if cursor is None:
@@ -97,8 +109,8 @@ class Chooser:
         if problem is not None:
             raise StoreUnavailable(f"the letters cannot be told: {problem}")
 
-    async def _named(self, selection: Selection, cursor: str | None) -> Chosen:
-        begin = int(cursor or 0)
+    async def _named(self, order: Order, cursor: str | None) -> Chosen:
+        selection, begin = order.selection, int(cursor or 0)
         ids = list(dict.fromkeys(selection.ids))
         taken: list[Found] = []
         gone = missing = 0
@@ -106,7 +118,7 @@ class Chooser:
             account = await self._store.get(name)
             if account is None or selection.scope not in (None, account.message.tenant):
                 missing += 1
-            elif account.died_at is None or account.reason is None or not _is_meant(account, selection):
+            elif account.died_at is None or account.reason is None or not _is_meant(account, order):
                 gone += 1
             else:
                 message = account.message
@@ -132,6 +144,10 @@ class Chooser:
         return own and one.enqueued_at + one.ttl_s * 1000 < now
 
 
-def _is_meant(account: Account, selection: Selection) -> bool:
-    """Whether it is dead, and by the death that was named, where one was."""
-    return account.state is State.DEAD and selection.generation in (None, account.progress.generation)
+def _is_meant(account: Account, order: Order) -> bool:
+    """Whether it is dead, or discarded where that is undone, and by the death that was named, if any."""
+    if order.selection.generation not in (None, account.progress.generation):
+        return False
+    if order.kind is OperationKind.UNDISCARD:
+        return account.removal is not None and account.removal.move is Move.DISCARD
+    return account.state is State.DEAD

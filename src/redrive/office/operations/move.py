@@ -31,6 +31,8 @@ async def move(store: Store, operation: Operation, letters: Sequence[Letter], bo
             await _replace(store, operation, queue, keys, body)
         elif operation.order.kind is OperationKind.REDRIVE:
             await store.redrive(queue, keys, actor=operation.actor, operation=operation.id)
+        elif operation.order.kind is OperationKind.UNDISCARD:
+            await store.undiscard(queue, keys, operation=operation.id)
         else:
             await store.remove(queue, keys, Move.DISCARD, actor=operation.actor, operation=operation.id)
 

@@ -53,6 +53,7 @@ class OperationKind(StrEnum):
 
     REDRIVE = "redrive"
     DISCARD = "discard"
+    UNDISCARD = "undiscard"
     EXPORT = "export"
     ARCHIVE = "archive"
     RESTORE = "restore"

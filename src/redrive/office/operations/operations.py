@@ -21,7 +21,7 @@ from redrive.core.redaction import MASKED, redact
 from redrive.office.audit import Actor, action, add_intent
 from redrive.office.documents.operations import OperationDocument, OperationPage, operation_document
 from redrive.office.emptiness import Emptiness, explain_empty
-from redrive.office.filters import FilterError, parse
+from redrive.office.filters import Filter, FilterError, parse
 from redrive.office.filters.masked import MaskedValue
 from redrive.office.operations import records
 from redrive.office.operations.choice import Chooser
@@ -34,6 +34,7 @@ from redrive.office.operations.operation import (
     NoOperation,
     Operation,
     OperationError,
+    OperationKind,
     OperationState,
     Order,
 )
@@ -101,7 +102,7 @@ class Operations:
         causes: Counter[tuple[str, str]] = Counter()
         samples: list[str] = []
         expired = gone = missing = 0
-        async for page in self._chooser.pages(order.selection, self._store.now(), expired=order.expired):
+        async for page in self._chooser.pages(order, self._store.now()):
             split.update((one.queue, one.tenant, one.reason) for one in page.taken)
             causes.update((one.code, one.reason) for one in page.taken)
             samples += [one.id for one in page.taken[: _SAMPLES - len(samples)]]
@@ -116,8 +117,13 @@ class Operations:
             tuple(sorted(causes.items(), key=lambda each: (-each[1], each[0]))),
             tuple(samples),
             self._settings.budget,
-            await explain_empty(self._index, asked, split.total() + expired, scope=self._scope),
+            await self._empty(order, asked, split.total() + expired),
         )
+
+    async def _empty(self, order: Order, asked: Filter, found: int) -> Emptiness | None:
+        if order.kind is OperationKind.UNDISCARD:
+            return None
+        return await explain_empty(self._index, asked, found, scope=self._scope)
 
     async def start(
         self, order: Order, *, body: bytes | None = None, operation_id: str | None = None

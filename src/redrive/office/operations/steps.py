@@ -62,9 +62,7 @@ class Steps:
         order, frozen = operation.order, operation.frozen
         if order.kind is OperationKind.RESTORE:
             return await self._frozen(operation, await self._filing.check(operation))
-        page = await self._chooser.page(
-            order.selection, operation.created_at, frozen.cursor, frozen.total, expired=order.expired
-        )
+        page = await self._chooser.page(order, operation.created_at, frozen.cursor, frozen.total)
         chunk = page.chunk
         if chunk.letters:
             chunk = await records.keep_chunk(self._store, operation.id, frozen.chunks, chunk)

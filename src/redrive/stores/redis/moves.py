@@ -45,6 +45,11 @@ class RedisMoves:
         head = (clip(actor, _ACTOR_BYTES), operation or "", move.value)
         return await self._move("remove", queue, *head, *_pack_letter_keys(letters))
 
+    async def undiscard(
+        self, queue: str, letters: Sequence[LetterKey], *, operation: str | None = None
+    ) -> AbstractSet[str]:
+        return await self._move("undiscard", queue, operation or "", *_pack_letter_keys(letters))
+
     @whole_call
     async def bury(self, letters: Sequence[DeadLetter]) -> AbstractSet[str]:
         by_queue: defaultdict[str, list[Argument]] = defaultdict(list)

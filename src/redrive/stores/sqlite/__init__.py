@@ -189,6 +189,11 @@ class SqliteStore:
     async def tally(self, operation: str) -> OperationTally:
         return self._read(lambda db: tallies.tally(db, operation))
 
+    async def undiscard(
+        self, queue: str, letters: Sequence[LetterKey], *, operation: str | None = None
+    ) -> AbstractSet[str]:
+        return await self._write(lambda unit: moves.undiscard(unit, queue, letters, operation), drains=True)
+
     async def bury(self, letters: Sequence[DeadLetter]) -> AbstractSet[str]:
         return await self._write(lambda unit: moves.bury(unit, letters))
 

@@ -80,6 +80,23 @@ def remove(
     return _end_deaths(unit, book, rows, operation)
 
 
+def undiscard(unit: Unit, queue: str, letters: Sequence[LetterKey], operation: str | None) -> set[str]:
+    """The write of `Moves.undiscard`."""
+    book = _book(unit, queue)
+    if book is None:
+        return set()
+    bindings = [(each.id, each.generation, book.queue.queue) for each in letters]
+    rows: list[Any] = unit.db.executemany(SQL["undiscard"], bindings).fetchall()
+    for _, _, number in rows:
+        book.lane(number).dead += 1
+    add_letters(unit.db, [row[0] for row in rows])
+    tallies = Tallies()
+    tallies.add(operation, Count.MOVED, len(rows))
+    tallies.write(unit)
+    book.close()
+    return {row[1] for row in rows}
+
+
 def _end_deaths(unit: Unit, book: LaneBook, rows: Sequence[Any], operation: str | None) -> set[str]:
     moved = {row[1] for row in rows}
     remove_letters(unit.db, moved)

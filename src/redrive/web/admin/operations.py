@@ -44,12 +44,13 @@ class OrderBody(
 ):
     """What to do with which letters: `ids`, or those of a `filter` (an empty one: all), the oldest `limit`.
 
-    `canary` letters go first and are waited for; `ramp`: ever larger parts follow. Without them a re-drive of
-    more than 20 has a canary of 5 and the rate 20/s: write 0 and "none" to have it without. It halts when
-    more than `haltShare` of at least `haltLeast` that came back failed. `expired` takes one-time letters too.
+    `undiscard` brings back what was discarded and is kept. `canary` letters go first and are waited for;
+    `ramp`: ever larger parts follow. Without them a re-drive of more than 20 has a canary of 5 and the rate
+    20/s: write 0 and "none" to have it without. It halts when more than `haltShare` of at least `haltLeast`
+    that came back failed. `expired` takes one-time letters too.
     """
 
-    kind: Literal["redrive", "discard"]
+    kind: Literal["redrive", "discard", "undiscard"]
     ids: Annotated[list[LetterId], msgspec.Meta(min_length=1, max_length=NAMED_LETTERS)] | None = None
     filter: Annotated[str, msgspec.Meta(max_length=2_000)] | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=_ALL)] | None = None
@@ -73,7 +74,7 @@ _START = AdminRoute(
     method="POST",
     path="/operations",
     name="startOperation",
-    summary="Re-drive or discard letters, by ids or by filter",
+    summary="Re-drive or discard letters, or bring discarded ones back, by ids or by filter",
     allowed=OPERATE,
     query=StartParameters,
     body="OrderBody",
@@ -182,7 +183,7 @@ class OperationRoom(StartingRoom):
             ramp=body.ramp,
             halt_share=body.halt_share,
             halt_least=body.halt_least,
-            expired=body.expired or body.kind == "discard",
+            expired=body.expired or body.kind != "redrive",
             to_queue=None if body.to_queue is None else await target(acting.queues, body.to_queue),
         )
 

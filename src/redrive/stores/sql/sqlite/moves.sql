@@ -16,6 +16,13 @@ update messages set state = 'removed', move = ?4, actor = ?5, finished_at = ?6, 
 where id = ?1 and (?2 is null or generation = ?2) and queue = ?3 and state = 'dead'
 returning seq, id, lane, dedupe, parent, open_children
 
+-- The operation of a dead letter is that of its last re-drive.
+-- name: undiscard
+update messages set state = 'dead', move = null, actor = null, finished_at = null, operation =
+  (select r.operation from redrives r where r.seq = messages.seq order by r.generation desc limit 1)
+where id = ?1 and (?2 is null or generation = ?2) and queue = ?3 and state = 'removed' and move = 'discard'
+returning seq, id, lane
+
 -- name: cancel
 update messages set state = 'removed', move = ?3, actor = ?4, finished_at = ?5
 where id = ?1 and queue = ?2 and state = 'waiting'
