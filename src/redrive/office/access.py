@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -59,6 +59,11 @@ _GRANTS: dict[Role, frozenset[Permission]] = {
     Role.ADMIN: frozenset({Permission.READ, Permission.OPERATE, Permission.ADMINISTER}),
 }
 _REVEALING = frozenset({Role.OPERATOR, Role.ADMIN})
+
+
+def roles_with(permissions: Set[Permission]) -> list[Role]:
+    """The roles that are granted one of these."""
+    return [role for role in Role if _GRANTS[role] & permissions]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

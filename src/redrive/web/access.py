@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 
 from redrive.core.limits import Rate
 from redrive.core.ports import Store
-from redrive.office.access import Credential, Permission, verify
+from redrive.office.access import Credential, Permission, roles_with, verify
 from redrive.web.limits import Allowance, client_name
 from redrive.web.problem_types import FORBIDDEN, METHOD_NOT_ALLOWED, RATE_LIMITED, UNAUTHENTICATED
 from redrive.web.problems import Refusal
@@ -153,7 +153,7 @@ class GuardedRoute(APIRoute):
             operation_id=route.name,
             summary=route.summary,
             response_model=None,
-            openapi_extra=dict(route.described),
+            openapi_extra={**route.described, **_who(route)},
             include_in_schema=route.shown,
         )
         self.app = app
@@ -176,6 +176,13 @@ class GuardedRoute(APIRoute):
                 METHOD_NOT_ALLOWED.status, headers={"Allow": ", ".join(sorted(self.address_methods))}
             )
         await self.app(scope, receive, send)
+
+
+def _who(route: Route) -> dict[str, Any]:
+    """Who may call, for the description."""
+    if isinstance(route.allowed, Anyone):
+        return {}
+    return {"x-roles": [role.value for role in roles_with(route.allowed)], "x-unbound": route.unbound}
 
 
 def _unauthenticated(detail: str, more: str = "") -> Refusal:

@@ -102,7 +102,7 @@ def problems(kinds: tuple[ProblemType, ...]) -> Described:
 def _problem(kind: ProblemType) -> Described:
     return {
         "description": f"{kind.title}. {kind.advice}",
-        "content": {MEDIA_TYPE: {"schema": reference("Problem")}},
+        "content": {MEDIA_TYPE: {"schema": reference("ProblemDocument")}},
     }
 
 

@@ -47,7 +47,7 @@ _LIST = AdminRoute(
     summary="Dead letters by filter, page by page",
     allowed=READ,
     query=FindLetters,
-    document="LetterPage",
+    document="LetterPageDocument",
     problems=(BAD_QUERY,),
 )
 _SHOW = AdminRoute(
