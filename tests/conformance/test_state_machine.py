@@ -27,7 +27,7 @@ MOVES = (
     "RetryAt",
     "Release",
     "Bury",
-    "Hold",
+    "HoldLane",
     "probes",
     "children",
     "stale",
