@@ -14,8 +14,8 @@ class Snapshot:
 
     `handled` of the frozen list: `moved`, or `skipped` because another had moved them. Of the re-driven ones
     `passed` or `failed` their first attempt; `done`, `dead` again or `removed` in the end; `outstanding` are
-    those whose end is not known. `speed`: letters a second so far. `left_s`: seconds left, None when that
-    cannot be told. `unattended`: it runs, and no process conducts it.
+    those whose end is not known. `speed`: letters a second so far, None while it stands. `left_s`: seconds
+    left, None when that cannot be told. `unattended`: it runs, and no process conducts it.
     """
 
     operation: Operation
@@ -61,7 +61,8 @@ def snapshot(operation: Operation, tally: OperationTally, now: int, *, unattende
 
 
 def _speed(operation: Operation, now: int) -> float | None:
-    if operation.moving_at is None or operation.position == 0:
+    stands = not (operation.state.runs or operation.state.ended)
+    if stands or operation.moving_at is None or operation.position == 0:
         return None
     took_ms = (operation.ended_at or now) - operation.moving_at
     return None if took_ms <= 0 else 1000 * operation.position / took_ms
