@@ -7,6 +7,8 @@ from pwd import getpwuid
 
 import pytest
 
+from redrive import Redrive
+from redrive.testing import run_until_idle
 from tests.cli.conftest import Shop
 
 UNKNOWN = "0197a000-0000-7000-8000-000000000000"
@@ -23,6 +25,21 @@ def test_show_tells_every_attempt_with_kind_code_and_reason(shop: Shop) -> None:
     document = shop.ok("show", message_id)
     assert [failure["attempt"] for failure in document["failures"]] == [1, 2, 3, 4, 5]
     assert document["state"] == "dead"
+
+
+def test_a_message_that_expired_unrun_has_no_attempt(shop: Shop) -> None:
+    message_id = shop.send(1, "--ttl", "10s")
+
+    async def expire(app: Redrive) -> None:
+        app.store.skew_ms = 60_000
+        await run_until_idle(app)
+
+    shop.with_app(expire)
+    shown = shop("show", message_id).out
+    assert "expired" in shown
+    assert "attempt 0" not in shown
+    assert "attempt 1 " not in shown
+    assert "never tried" in shop("dlq", "list").out
 
 
 def test_show_tells_a_waiting_message_why(shop: Shop) -> None:

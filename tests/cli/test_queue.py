@@ -52,6 +52,13 @@ def test_status_says_in_words_who_serves_and_how_durable(shop: Shop) -> None:
     assert "durability A" in shown
 
 
+def test_status_says_when_scheduled_work_will_be_due(shop: Shop) -> None:
+    shop.send(1, "--delay", "5h")
+    shown = shop("status").out
+    assert "in 5 h" in shown
+    assert "0.0 s" not in shown
+
+
 def test_lanes_have_every_counter_and_switch(shop: Shop) -> None:
     for tenant in ("acme", "globex"):
         shop.send(1, "--tenant", tenant)

@@ -26,7 +26,7 @@ def duration(milliseconds: int) -> str:
 
 
 def age(at: int | None, now: int) -> str:
-    """How long ago; nothing for what never was, `0.0 s` for what is not due yet."""
+    """How long ago; nothing for what never was."""
     return "" if at is None else duration(max(0, now - at))
 
 

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from redrive.cli.output import Output, clean, name, words
 from redrive.cli.times import age, duration, moment, time_of_day
-from redrive.core.failure import Failure
+from redrive.core.failure import Failure, Kind
 from redrive.core.letters import Account, DeadLetter
 from redrive.core.lifecycle import State
 from redrive.core.redaction import printable, redact
@@ -64,11 +64,19 @@ def letter_lines(output: Output, letters: Sequence[DeadLetter], now: int) -> Ren
 def _last_failure(letter: DeadLetter) -> Text:
     last = letter.failures[-1] if letter.failures else None
     reason = last.reason if last else letter.reason.value
-    attempts = f"attempt {last.attempt}" if last else "never tried"
+    attempts = (
+        f"attempt {last.attempt}" if last and last.kind is not Kind.EXPIRED else _tried(letter.failures)
+    )
     code = f" [{last.code}]" if last and last.code else ""
     times = f", re-driven {len(letter.redrives)}x" if letter.redrives else ""
     line = Text("    ", no_wrap=True, overflow="ellipsis")
     return line.append_text(words(f"{attempts}{times}: {reason}{code}"))
+
+
+def _tried(failures: Sequence[Failure]) -> str:
+    """How often it ran before its time to live passed: that it passed is no attempt."""
+    ran = [failure for failure in failures if failure.kind is not Kind.EXPIRED]
+    return f"after attempt {ran[-1].attempt}" if ran else "never tried"
 
 
 def _cut(text: str, width: int) -> str:
@@ -145,7 +153,8 @@ def _history(account: Account) -> Iterator[_Step]:
     yield _Step(message.enqueued_at, "accepted", Text(f"on {moment(message.enqueued_at)[:10]}"))
     for failure in account.failures:
         reason = words(f"{failure.reason} [{failure.code}]" if failure.code else failure.reason)
-        yield _Step(failure.at, f"attempt {failure.attempt} {failure.kind}", reason, "yellow")
+        what = "expired" if failure.kind is Kind.EXPIRED else f"attempt {failure.attempt} {failure.kind}"
+        yield _Step(failure.at, what, reason, "yellow")
     for redriven in account.redrives:
         came = name(f"by {redriven.actor}, came to: {redriven.result}")
         yield _Step(redriven.at, "re-driven", came, "cyan")

@@ -9,7 +9,7 @@ from rich.filesize import decimal
 from rich.text import Text
 
 from redrive.cli.output import Output, name
-from redrive.cli.times import age
+from redrive.cli.times import age, duration
 from redrive.core.condition import Capacity, Description
 from redrive.core.lanes import Lane, LaneState
 from redrive.office.queues import QueueStatus
@@ -53,10 +53,15 @@ def queue_table(output: Output, queues: list[QueueStatus], now: int) -> Renderab
             str(counts.processing),
             str(counts.published),
             Text(str(counts.dlq), "red" if counts.dlq else ""),
-            age(counts.oldest_due_at, now),
+            _oldest(counts.oldest_due_at, now),
             _served_by(one),
         )
     return table
+
+
+def _oldest(due_at: int | None, now: int) -> str:
+    """How long the oldest is due already, or when the first will be."""
+    return f"in {duration(due_at - now)}" if due_at is not None and due_at > now else age(due_at, now)
 
 
 def _served_by(status: QueueStatus) -> Text:
