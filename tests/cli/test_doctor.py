@@ -29,7 +29,7 @@ def test_a_sound_server_is_examined_line_by_line_and_the_exit_code_is_0(
     }
 
 
-def test_what_is_wrong_comes_with_how_to_mend_it_and_the_exit_code_is_1(
+def test_what_is_wrong_comes_with_how_to_fix_it_and_the_exit_code_is_1(
     shop: Shop, server: RedisServer
 ) -> None:
     ask(server.port, "CONFIG", "SET", "appendonly", "no")
@@ -64,7 +64,7 @@ def test_folders_and_files_that_other_users_may_look_into_are_named(shop: Shop) 
     assert found["privacy"]["grade"] == "right"
     assert found["mailbox"]["grade"] == "warning"
     assert "mailbox, 00000001.eml" in found["mailbox"]["found"]
-    assert "chmod -R go=" in found["mailbox"]["mend"]
+    assert "chmod -R go=" in found["mailbox"]["fix"]
 
 
 def _senders(shop: Shop) -> dict[str, str]:
@@ -79,7 +79,7 @@ def test_tenants_that_may_send_as_one_another_are_named(shop: Shop) -> None:
     found = _senders(shop)
     assert found["grade"] == "warning"
     assert found["found"].startswith("acme may send as any domain")
-    assert "[tenants.acme] from" in found["mend"]
+    assert "[tenants.acme] from" in found["fix"]
     (shop.folder / "redrive.toml").write_text('[tenants.acme]\nfrom = ["acme.example"]\n')
     assert _senders(shop)["grade"] == "right"
 

@@ -47,7 +47,7 @@ async def test_a_valkey_server_is_all_right_and_named(valkey_url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "value", "grade", "mend"),
+    ("setting", "value", "grade", "fix"),
     [
         ("appendonly", "no", Grade.WRONG, "appendonly yes"),
         ("appendfsync", "no", Grade.WRONG, "everysec"),
@@ -56,14 +56,14 @@ async def test_a_valkey_server_is_all_right_and_named(valkey_url: str) -> None:
         ("maxmemory-policy", "allkeys-lru", Grade.WRONG, "noeviction"),
     ],
 )
-async def test_each_setting_is_judged_with_how_to_mend_it(
-    url: str, server: Redis, setting: str, value: str, grade: Grade, mend: str
+async def test_each_setting_is_judged_with_how_to_fix_it(
+    url: str, server: Redis, setting: str, value: str, grade: Grade, fix: str
 ) -> None:
     await server.config_set(setting, value)
     found = (await examine(url))[setting]
     assert found.grade is grade
-    assert mend in found.mend
-    assert bool(found.mend) == (grade is not Grade.RIGHT)
+    assert fix in found.fix
+    assert bool(found.fix) == (grade is not Grade.RIGHT)
 
 
 async def test_without_a_limit_an_evicting_policy_is_only_worth_a_look(url: str, server: Redis) -> None:

@@ -116,7 +116,7 @@ async def test_durability_is_read_from_the_live_server(store: RedisStore, server
 
 
 @pytest.mark.parametrize(
-    ("setting", "value", "mend"),
+    ("setting", "value", "fix"),
     [
         ("appendonly", "no", "appendonly yes"),
         ("appendfsync", "no", "appendfsync everysec or always"),
@@ -124,12 +124,12 @@ async def test_durability_is_read_from_the_live_server(store: RedisStore, server
     ],
 )
 async def test_a_server_that_may_lose_messages_is_refused_unless_that_is_allowed(
-    url: str, server: Redis, setting: str, value: str, mend: str
+    url: str, server: Redis, setting: str, value: str, fix: str
 ) -> None:
     await server.config_set(setting, value)
     with pytest.raises(StoreError, match="--allow-unsafe") as refusal:
         await RedisStore(url).open()
-    assert mend in str(refusal.value)
+    assert fix in str(refusal.value)
     async with opened(RedisStore(url, settings=RedisSettings(allow_unsafe=True))) as store:
         await makers.submit(store)
         twin = store.twin()
@@ -214,7 +214,7 @@ async def _refusal(store: RedisStore) -> str:
 
 async def test_a_server_that_misses_its_replicas_is_explained(store: RedisStore, server: Redis) -> None:
     await server.config_set("min-replicas-to-write", 1)
-    with pytest.raises(StoreUnavailable, match="mend the replication"):
+    with pytest.raises(StoreUnavailable, match="fix the replication"):
         await makers.submit(store)
 
 

@@ -26,7 +26,7 @@ def by_subject(findings: list[Finding]) -> dict[str, Finding]:
     return {one.subject: one for one in findings}
 
 
-async def test_a_sound_file_has_nothing_to_mend(store: SqliteStore) -> None:
+async def test_a_sound_file_has_nothing_to_fix(store: SqliteStore) -> None:
     findings = by_subject(await store.examine())
     expected = {
         "sqlite version",
@@ -60,14 +60,14 @@ async def test_a_damaged_page_is_found(tmp_path: Path) -> None:
     found = by_subject(await store.examine())["structure"]
     await store.close()
     assert found.grade is Grade.WRONG
-    assert "backup" in found.mend
+    assert "backup" in found.fix
 
 
 async def test_a_check_that_takes_too_long_says_so(store: SqliteStore) -> None:
     await makers.submit(store, 1_000, body=b"x" * 1_000)
     findings = examine(store.path, accepts=True, synced=True, check_s=-1.0)
     found = by_subject(findings)["structure"]
-    assert (found.grade, "backup" in found.mend) == (Grade.UNKNOWN, True)
+    assert (found.grade, "backup" in found.fix) == (Grade.UNKNOWN, True)
 
 
 async def test_capacity_tells_the_file_the_disk_and_what_is_in_it(store: SqliteStore) -> None:

@@ -42,7 +42,7 @@ def _document(finding: Finding) -> dict[str, str]:
         "subject": finding.subject,
         "grade": finding.grade.value,
         "found": finding.found,
-        "mend": finding.mend,
+        "fix": finding.fix,
     }
 
 
@@ -50,8 +50,8 @@ def _page(output: Output, described: Description, findings: Sequence[Finding]) -
     table = output.table("", "subject", "found", words=("found",))
     for finding in findings:
         found = Text(clean(finding.found))
-        if finding.mend:
-            found.append(f"\n→ {clean(finding.mend)}", "bold")
+        if finding.fix:
+            found.append(f"\n→ {clean(finding.fix)}", "bold")
         table.add_row(Text(finding.grade.value, _STYLES[finding.grade]), name(finding.subject), found)
     return Group(store_line(described), Text(), table, Text(), Text(_summary(findings)))
 

@@ -57,7 +57,7 @@ async def status(*, lanes: str | None = None, flags: Flags = NO_FLAGS) -> None:
         if running:
             parts += [Text(), operation_table(current.output, running, now)]
         if lanes is not None:
-            tenants = await current.office.tenants.every(lanes)
+            tenants = sorted(await current.office.tenants.every(lanes), key=lambda lane: lane.tenant)
             document["lanes"] = [lane_document(lane) for lane in tenants]
             parts += [Text(), lane_table(current.output, tenants, now)]
         current.output.answer(document, lambda: Group(*parts))

@@ -1,4 +1,4 @@
-"""What a store says of itself: how durable it is, how full, and what an operator should mend.
+"""What a store says of itself: how durable it is, how full, and what an operator should fix.
 
 Plain facts; the stores find them, `redrive status` and `redrive doctor` show them.
 """
@@ -51,9 +51,9 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of `redrive doctor`: what was looked at, what was found, and how to mend it."""
+    """One line of `redrive doctor`: what was looked at, what was found, and how to fix it."""
 
     subject: str
     grade: Grade
     found: str
-    mend: str = ""
+    fix: str = ""

@@ -157,4 +157,4 @@ class Later(Answer):
 
 
 class Hold(Answer):
-    """Our own configuration is wrong: hold the tenant's lane, count no attempt, probe until it is mended."""
+    """Our own configuration is wrong: hold the tenant's lane, count no attempt, probe until it is fixed."""

@@ -1,6 +1,6 @@
 """The mailbox: a mail server on a port of its own, and what it received.
 
-Listens on 127.0.0.1 unless told otherwise; it lets everybody in and sends nothing anywhere, so another
+Listens on 127.0.0.1 by default; it lets everybody in and sends nothing anywhere, so another
 address is for networks one trusts. Everything runs in the caller's event loop.
 """
 

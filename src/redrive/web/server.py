@@ -1,6 +1,6 @@
 """The server: uvicorn in our own event loop, on a socket of our own.
 
-Signals, reloads and logs stay with the process. Binds to this machine alone unless told otherwise.
+Signals, reloads and logs stay with the process. Binds to this machine alone by default.
 Known weakness: the number of connections is not bounded here; a proxy in front does that.
 """
 

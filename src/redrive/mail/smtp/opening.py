@@ -207,7 +207,7 @@ def _require(answered: Answered) -> None:
 
 
 def _is_distrust(error: OSError) -> bool:
-    """Whether TLS itself failed, which time does not mend; a connection lost on the way is not that."""
+    """Whether TLS itself failed, which time does not fix; a connection lost on the way is not that."""
     lost = isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
     return isinstance(error, ssl.SSLError) and not lost
 

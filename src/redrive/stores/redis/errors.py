@@ -18,11 +18,11 @@ from redrive.core.errors import StoreError, StoreFull, StoreUnavailable
 PASSING: Mapping[str, str] = {
     "LOADING": "it is reading its data from disk and answers once that is done",
     "READONLY": "it is a replica: connect to the master, or wait until the failover is over",
-    "MASTERDOWN": "it is a replica that has lost its master: connect to the master, or mend the replication",
+    "MASTERDOWN": "it is a replica that has lost its master: connect to the master, or fix the replication",
     "MISCONF": "it cannot write to its disk and refuses writes: look at its log and its free disk",
     "CLUSTERDOWN": "a part of the cluster is down: look at `redis-cli --cluster check`",
     "TRYAGAIN": "the queue's slot is being moved to another node: try again once it has arrived",
-    "NOREPLICAS": "fewer replicas are connected than its min-replicas-to-write: mend the replication",
+    "NOREPLICAS": "fewer replicas are connected than its min-replicas-to-write: fix the replication",
     "BUSY": "another program's script blocks it: wait, or end it with SCRIPT KILL",
     "UNKILLABLE": "another program's script blocks it: wait for its end",
 }

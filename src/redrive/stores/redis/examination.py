@@ -148,16 +148,16 @@ def _judge_version(facts: Facts) -> Finding:
 
 def _judge_settings(facts: Facts) -> Iterator[Finding]:
     if "appendonly" not in facts.settings:
-        mend = "allow the user `config|get`, or ask whoever runs the server"
-        yield Finding("appendonly, appendfsync", Grade.UNKNOWN, f"CONFIG is refused: {_HIDDEN}", mend)
+        fix = "allow the user `config|get`, or ask whoever runs the server"
+        yield Finding("appendonly, appendfsync", Grade.UNKNOWN, f"CONFIG is refused: {_HIDDEN}", fix)
         return
     kept = facts.settings["appendonly"] == "yes"
-    mend = "" if kept else "CONFIG SET appendonly yes, and the same in its configuration file"
-    yield Finding("appendonly", Grade.RIGHT if kept else Grade.WRONG, facts.settings["appendonly"], mend)
+    fix = "" if kept else "CONFIG SET appendonly yes, and the same in its configuration file"
+    yield Finding("appendonly", Grade.RIGHT if kept else Grade.WRONG, facts.settings["appendonly"], fix)
     how = facts.settings.get("appendfsync", "")
     sound = how in ("always", "everysec")
-    mend = "" if sound else "CONFIG SET appendfsync everysec (class B) or always (class A)"
-    yield Finding("appendfsync", Grade.RIGHT if sound else Grade.WRONG, how, mend)
+    fix = "" if sound else "CONFIG SET appendfsync everysec (class B) or always (class A)"
+    yield Finding("appendfsync", Grade.RIGHT if sound else Grade.WRONG, how, fix)
 
 
 def _judge_memory(facts: Facts) -> Iterator[Finding]:
@@ -192,23 +192,23 @@ def _judge_usage(facts: Facts) -> Finding:
     found = f"{memory.used_bytes:,} bytes, {memory.used_bytes / memory.limit_bytes:.0%} of maxmemory"
     if not memory.is_above(_NEARLY_FULL):
         return Finding("memory used", Grade.RIGHT, found)
-    mend = "run more workers, remove dead letters, or raise maxmemory"
-    return Finding("memory used", Grade.WARNING, found, mend)
+    fix = "run more workers, remove dead letters, or raise maxmemory"
+    return Finding("memory used", Grade.WARNING, found, fix)
 
 
 def _judge_persistence(facts: Facts) -> Iterator[Finding]:
-    for name, mend in _STATUSES.items():
+    for name, fix in _STATUSES.items():
         status = str(facts.info.get(name, "ok"))
         if status != "ok":
-            yield Finding(name, Grade.WRONG, status, mend)
+            yield Finding(name, Grade.WRONG, status, fix)
     if all(str(facts.info.get(name, "ok")) == "ok" for name in _STATUSES):
         yield Finding("persistence", Grade.RIGHT, "the last writes to disk succeeded")
 
 
 def _judge_replication(facts: Facts) -> Finding:
     if facts.info.get("role") != "master":
-        mend = "connect to the master: a replica refuses writes"
-        return Finding("replication", Grade.WRONG, "this server is a replica", mend)
+        fix = "connect to the master: a replica refuses writes"
+        return Finding("replication", Grade.WRONG, "this server is a replica", fix)
     count = int(facts.info.get("connected_slaves", 0))
     found = f"master with {count} replica{'' if count == 1 else 's'}"
     return Finding("replication", Grade.RIGHT, found)
@@ -230,6 +230,6 @@ async def _examine_scripts(node: Node) -> Finding:
     try:
         await node.ask("EVAL", "#!lua flags=allow-oom\nreturn 1", 0)
     except ResponseError as error:
-        mend = "upgrade to 7.0 or later, and allow the user EVAL and EVALSHA"
-        return Finding("scripts", Grade.WRONG, f"refused: {error}", mend)
+        fix = "upgrade to 7.0 or later, and allow the user EVAL and EVALSHA"
+        return Finding("scripts", Grade.WRONG, f"refused: {error}", fix)
     return Finding("scripts", Grade.RIGHT, "run, with the flag that lets work drain when memory is full")

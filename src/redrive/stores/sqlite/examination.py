@@ -33,7 +33,7 @@ Progress = Callable[[int, int], None]
 
 CHECK_S = 5.0
 _CHECK_STEPS = 10_000
-_MENDED = (3, 51, 3)
+_FIXED = (3, 51, 3)
 _LOW_DISK = 1024**3
 _BACKUP_PAGES = 1_000
 _LONG_LOG = 256 * 1024**2
@@ -95,12 +95,12 @@ def _examine(path: Path, *, accepts: bool, synced: bool, check_s: float) -> list
 
 def _settings(db: apsw.Connection, synced: bool) -> Iterator[Finding]:
     version = apsw.sqlite_lib_version()
-    mended = tuple(int(part) for part in version.split(".")) >= _MENDED
+    fixed = tuple(int(part) for part in version.split(".")) >= _FIXED
     yield Finding(
         "sqlite version",
-        Grade.RIGHT if mended else Grade.WARNING,
+        Grade.RIGHT if fixed else Grade.WARNING,
         version,
-        "" if mended else "older ones can lose a commit when the log starts anew: upgrade apsw",
+        "" if fixed else "older ones can lose a commit when the log starts anew: upgrade apsw",
     )
     journal = db.pragma("journal_mode")
     yield Finding(
