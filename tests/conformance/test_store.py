@@ -86,5 +86,5 @@ async def test_an_examination_says_what_it_found_and_how_to_mend_what_is_not_rig
     findings = await store.examine()
     assert any(one.subject.startswith("durability") for one in findings)
     assert all(one.subject and one.found for one in findings)
-    assert all(one.mend for one in findings if one.grade in (Grade.WARNING, Grade.WRONG))
+    assert all(one.fix for one in findings if one.grade in (Grade.WARNING, Grade.WRONG))
     assert [one for one in findings if one.grade is Grade.WRONG] == []

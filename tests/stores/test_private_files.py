@@ -78,4 +78,4 @@ async def test_a_file_that_a_group_shares_stays_shared_and_the_doctor_says_so(tm
         await store.close()
     assert found.grade is Grade.WARNING
     assert "redrive.db (mode 660)" in found.found
-    assert "chmod 600" in found.mend
+    assert "chmod 600" in found.fix
