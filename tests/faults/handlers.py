@@ -120,8 +120,10 @@ def tell_claims(store: Store, ledger: Ledger) -> None:
 def _fork_workers(ledger: Ledger, delivery: Delivery) -> None:
     """A pool of forked processes, as users have one for work on the processor; it is never shut down."""
     pool = ProcessPoolExecutor(2, multiprocessing.get_context("fork"))
-    for pid in {pool.submit(os.getpid).result(GATE_S) for _ in range(4)}:
-        ledger.write(_line("forked", delivery, str(pid)))
+    for begun in [pool.submit(os.getpid) for _ in range(4)]:
+        begun.result(GATE_S)
+    for child in multiprocessing.active_children():
+        ledger.write(_line("forked", delivery, str(child.pid)))
     _pools.append(pool)
 
 

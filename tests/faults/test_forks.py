@@ -38,7 +38,7 @@ async def test_a_killed_worker_whose_handler_has_a_process_pool_leaves_nothing_l
             submitter = site.start("submit", count=200, tasks=4, seed=turn, mild=True)
             gate = tmp_path / f"gate-{turn}"
             forking = await site.submit(Plan(act="fork", gate=str(gate)))
-            await site.wait_for("forked", forking)
+            await site.wait_for("forked", forking, count=2)
             orphans = {int(line.note) for line in site.handed("forked", forking)}
             try:
                 worker.kill()
