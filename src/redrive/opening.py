@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from redrive.core.forks import keep, watch
 from redrive.core.ports import Store
 from redrive.engine.submit import Submitter
+from redrive.machine.forks import keep, watch
 
 if TYPE_CHECKING:
     from redrive.office.index import Index

@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 from email.message import EmailMessage
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from redrive.core.forks import keep, watch
 from redrive.core.message import DEFAULT_TENANT, Track
 from redrive.core.ports import Receipt
 from redrive.engine.entries import Submission
+from redrive.machine.forks import keep, watch
 from redrive.wiring import import_store
 
 if TYPE_CHECKING:

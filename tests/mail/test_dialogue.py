@@ -19,7 +19,7 @@ from redrive.mail.smtp.dialogue import (
     Meaning,
 )
 from redrive.mail.smtp.envelope import Envelope
-from redrive.mail.smtp.errors import Phase, ProtocolError, Unsupported
+from redrive.mail.smtp.errors import ProtocolError, SmtpPhase, Unsupported
 from redrive.mail.smtp.transaction import BLOCK, Transaction
 
 CONTENT = b"Subject: x\r\n\r\n.hello\r\n"
@@ -45,7 +45,7 @@ def say(dialogue: Dialogue, *lines: str) -> list[Event]:
     return dialogue.receive("".join(f"{line}\r\n" for line in lines).encode())
 
 
-def outcome(transaction: Transaction) -> list[tuple[Phase, int, bool]]:
+def outcome(transaction: Transaction) -> list[tuple[SmtpPhase, int, bool]]:
     return [(reply.phase, reply.reply.code, reply.accepted) for reply in transaction.replies()]
 
 
@@ -61,7 +61,7 @@ def test_with_pipelining_an_envelope_is_one_write() -> None:
     assert transaction.after_dot
     assert dialogue.take_outgoing() == b"Subject: x\r\n\r\n..hello\r\n.\r\n"
     assert say(dialogue, "250 taken") == [Finished(transaction)]
-    assert outcome(transaction) == [(Phase.FINAL, 250, True)] * 2
+    assert outcome(transaction) == [(SmtpPhase.FINAL, 250, True)] * 2
 
 
 def test_without_pipelining_each_command_waits_for_its_reply() -> None:
@@ -79,7 +79,7 @@ def test_without_pipelining_each_command_waits_for_its_reply() -> None:
     assert say(dialogue, "354 go") == [GoAhead(transaction)]
     dialogue.send_block(transaction)
     assert say(dialogue, "250 taken") == [Finished(transaction)]
-    assert outcome(transaction) == [(Phase.RCPT, 550, False), (Phase.FINAL, 250, True)]
+    assert outcome(transaction) == [(SmtpPhase.RCPT, 550, False), (SmtpPhase.FINAL, 250, True)]
 
 
 def test_the_final_dot_and_the_next_envelope_go_together() -> None:
@@ -93,10 +93,10 @@ def test_the_final_dot_and_the_next_envelope_go_together() -> None:
     assert dialogue.take_outgoing().endswith(
         b"\r\n.\r\nMAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.org>\r\nDATA\r\n"
     )
-    assert (first.phase, first.after_dot) == (Phase.FINAL, True)
-    assert (second.phase, second.after_dot, second.answered) == (Phase.MAIL, False, False)
+    assert (first.phase, first.after_dot) == (SmtpPhase.FINAL, True)
+    assert (second.phase, second.after_dot, second.answered) == (SmtpPhase.MAIL, False, False)
     assert say(dialogue, "451 busy", "250 ok", "250 ok", "354 go") == [Finished(first), GoAhead(second)]
-    assert outcome(first) == [(Phase.FINAL, 451, False)]
+    assert outcome(first) == [(SmtpPhase.FINAL, 451, False)]
 
 
 def test_a_go_ahead_after_every_recipient_was_refused_gets_a_lone_dot() -> None:
@@ -108,7 +108,7 @@ def test_a_go_ahead_after_every_recipient_was_refused_gets_a_lone_dot() -> None:
     assert transaction.decided
     assert not transaction.after_dot
     assert say(dialogue, "250 taken") == [Finished(transaction)]
-    assert outcome(transaction) == [(Phase.RCPT, 550, False), (Phase.RCPT, 450, False)]
+    assert outcome(transaction) == [(SmtpPhase.RCPT, 550, False), (SmtpPhase.RCPT, 450, False)]
 
 
 def test_a_refused_sender_is_every_recipients_reply() -> None:
@@ -119,7 +119,7 @@ def test_a_refused_sender_is_every_recipients_reply() -> None:
         dialogue = ready(*extensions)
         transaction = dialogue.begin(TWO)
         assert say(dialogue, *answers) == [Finished(transaction)]
-        assert outcome(transaction) == [(Phase.MAIL, 553, False)] * 2
+        assert outcome(transaction) == [(SmtpPhase.MAIL, 553, False)] * 2
         assert dialogue.ready
 
 
@@ -137,7 +137,7 @@ def test_a_refused_data_is_the_reply_of_those_accepted_before() -> None:
     dialogue = ready("PIPELINING")
     transaction = dialogue.begin(TWO)
     assert say(dialogue, "250 ok", "250 ok", "550 no", "451 not now") == [Finished(transaction)]
-    assert outcome(transaction) == [(Phase.DATA, 451, False), (Phase.RCPT, 550, False)]
+    assert outcome(transaction) == [(SmtpPhase.DATA, 451, False), (SmtpPhase.RCPT, 550, False)]
 
 
 def test_a_go_ahead_for_a_refused_sender_closes_the_connection() -> None:
@@ -155,9 +155,9 @@ def test_after_a_refusal_the_next_envelope_begins_with_reset(extensions: tuple[s
     dialogue.take_outgoing()
     transaction = dialogue.begin(ONE)
     assert dialogue.take_outgoing().startswith(b"RSET\r\n")
-    assert dialogue.phase is Phase.RESET
+    assert dialogue.phase is SmtpPhase.RESET
     say(dialogue, "250 reset")
-    assert dialogue.phase is transaction.phase is Phase.MAIL
+    assert dialogue.phase is transaction.phase is SmtpPhase.MAIL
     assert not transaction.answered
 
 
@@ -183,7 +183,7 @@ def test_the_final_dot_goes_with_the_last_block_of_a_large_content() -> None:
         block = dialogue.take_outgoing()
         assert len(block) == BLOCK
         assert not transaction.after_dot
-        assert dialogue.phase is transaction.phase is Phase.DATA
+        assert dialogue.phase is transaction.phase is SmtpPhase.DATA
         sent += block
     assert sent + dialogue.take_outgoing() == content * 3_000 + b".\r\n"
 
@@ -194,7 +194,7 @@ def test_a_refusal_in_the_middle_of_the_content_counts_and_ends_the_connection()
     say(dialogue, "250 ok", "250 ok", "354 go")
     dialogue.send_block(transaction)
     assert say(dialogue, "552 5.3.4 too big") == [Finished(transaction)]
-    assert outcome(transaction) == [(Phase.DATA, 552, False)]
+    assert outcome(transaction) == [(SmtpPhase.DATA, 552, False)]
     assert dialogue.leaving
 
 
@@ -252,7 +252,7 @@ def test_a_command_in_the_wrong_state_is_a_bug_of_ours() -> None:
 
 def test_every_command_that_may_be_sent_may_be_answered() -> None:
     answered = {phase for phase, _ in ANSWERS}
-    assert {phase for _, phase in SENDS} | {Phase.GREETING} == answered
+    assert {phase for _, phase in SENDS} | {SmtpPhase.GREETING} == answered
     reachable = set(SENDS.values()) | {after for _, after in ANSWERS.values() if after}
     assert reachable | {DialogueState.CONNECTED, DialogueState.BROKEN} == set(DialogueState)
 

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from redrive.core.settings import SmtpSettings
-from redrive.mail.smtp.errors import Dropped, Phase, SmtpError, TimedOut
+from redrive.mail.smtp.errors import Dropped, SmtpError, SmtpPhase, TimedOut
 from redrive.mail.smtp.pool import Pool
 from redrive.mail.smtp.timeouts import SmtpTimeouts
 from tests.mail.attempts import MODES, SHORT_S, delivered, idle_for, mail
@@ -71,10 +71,10 @@ async def test_the_repeat_is_not_repeated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("drop_after", "phase", "after_dot"), [("reply", Phase.RCPT, False), ("dot", Phase.FINAL, True)]
+    ("drop_after", "phase", "after_dot"), [("reply", SmtpPhase.RCPT, False), ("dot", SmtpPhase.FINAL, True)]
 )
 async def test_what_was_answered_or_had_its_dot_is_not_repeated(
-    drop_after: str, phase: Phase, after_dot: bool
+    drop_after: str, phase: SmtpPhase, after_dot: bool
 ) -> None:
     async with scripted(one_mail_then(drop_after), obliging()) as server:
         pool = Pool(server.relay)

@@ -10,8 +10,8 @@ from redrive.mail.smtp.connection import Connection
 from redrive.mail.smtp.envelope import Envelope
 from redrive.mail.smtp.errors import (
     Dropped,
-    Phase,
     Refused,
+    SmtpPhase,
     Unreachable,
     Unsupported,
 )
@@ -61,8 +61,8 @@ async def test_some_recipients_refused_and_some_accepted(extensions: tuple[str, 
         replies = await connection.send(Envelope("a@b", ("c@d", "e@f"), MAIL.content))
         connection.quit()
     assert [(reply.recipient, reply.phase, reply.accepted) for reply in replies] == [
-        ("c@d", Phase.RCPT, False),
-        ("e@f", Phase.FINAL, True),
+        ("c@d", SmtpPhase.RCPT, False),
+        ("e@f", SmtpPhase.FINAL, True),
     ]
     assert replies[0].reply.enhanced == "5.1.1"
 
@@ -77,7 +77,7 @@ async def test_a_refused_greeting_has_the_servers_words(greeting: str, code: int
 
     error = await attempt(script)
     assert isinstance(error, Refused)
-    assert (error.phase, error.code) == (Phase.GREETING, code)
+    assert (error.phase, error.code) == (SmtpPhase.GREETING, code)
 
 
 async def test_an_old_server_is_greeted_with_helo() -> None:
@@ -97,7 +97,7 @@ async def test_nothing_listens_is_unreachable_with_its_cause() -> None:
     with pytest.raises(Unreachable) as caught:
         await open_connection(Relay.parse(f"smtp://127.0.0.1:{free_port()}"))
     assert isinstance(caught.value.__cause__, ConnectionRefusedError)
-    assert caught.value.phase is Phase.CONNECT
+    assert caught.value.phase is SmtpPhase.CONNECT
 
 
 async def test_a_name_that_does_not_resolve_is_unreachable() -> None:
@@ -148,7 +148,7 @@ async def test_a_server_that_says_421_is_left_at_once() -> None:
     async with scripted(script) as server, asyncio.timeout(10):
         connection = await open_connection(server.relay)
         (reply,) = await connection.send(MAIL)
-        assert (reply.phase, reply.reply.code) == (Phase.MAIL, 421)
+        assert (reply.phase, reply.reply.code) == (SmtpPhase.MAIL, 421)
         assert not connection.usable
         await gone.wait()
 

@@ -10,8 +10,8 @@ import pytest
 from redrive.mail.smtp.envelope import Envelope
 from redrive.mail.smtp.errors import (
     Dropped,
-    Phase,
     ProtocolError,
+    SmtpPhase,
     TimedOut,
 )
 from redrive.mail.smtp.opening import open_connection
@@ -67,21 +67,21 @@ MAIL_OK, RCPT_OK, GO = expect("MAIL", "250 ok"), expect("RCPT", "250 ok"), expec
 @pytest.mark.parametrize(
     ("steps", "phase", "after_dot"),
     [
-        pytest.param([], Phase.GREETING, False, id="before the greeting"),
-        pytest.param([raw(b"220-hel")], Phase.GREETING, False, id="in the middle of the greeting"),
-        pytest.param([raw(b"220 hello\r\n"), read_line], Phase.EHLO, False, id="after EHLO"),
-        pytest.param([lock_step, read_line], Phase.MAIL, False, id="after MAIL"),
-        pytest.param([lock_step, MAIL_OK, read_line], Phase.RCPT, False, id="after RCPT"),
-        pytest.param([lock_step, MAIL_OK, RCPT_OK, read_line], Phase.DATA, False, id="before 354"),
-        pytest.param([lock_step, envelope, part_of_content], Phase.DATA, False, id="in the content"),
-        pytest.param([lock_step, envelope, content], Phase.FINAL, True, id="after the dot"),
+        pytest.param([], SmtpPhase.GREETING, False, id="before the greeting"),
+        pytest.param([raw(b"220-hel")], SmtpPhase.GREETING, False, id="in the middle of the greeting"),
+        pytest.param([raw(b"220 hello\r\n"), read_line], SmtpPhase.EHLO, False, id="after EHLO"),
+        pytest.param([lock_step, read_line], SmtpPhase.MAIL, False, id="after MAIL"),
+        pytest.param([lock_step, MAIL_OK, read_line], SmtpPhase.RCPT, False, id="after RCPT"),
+        pytest.param([lock_step, MAIL_OK, RCPT_OK, read_line], SmtpPhase.DATA, False, id="before 354"),
+        pytest.param([lock_step, envelope, part_of_content], SmtpPhase.DATA, False, id="in the content"),
+        pytest.param([lock_step, envelope, content], SmtpPhase.FINAL, True, id="after the dot"),
         pytest.param(
-            [lock_step, envelope, content, raw(b"250 o")], Phase.FINAL, True, id="in the last reply"
+            [lock_step, envelope, content, raw(b"250 o")], SmtpPhase.FINAL, True, id="in the last reply"
         ),
     ],
 )
 async def test_a_drop_says_its_phase_and_whether_the_dot_was_sent(
-    steps: list[Callable[[Session], Awaitable[None]]], phase: Phase, after_dot: bool
+    steps: list[Callable[[Session], Awaitable[None]]], phase: SmtpPhase, after_dot: bool
 ) -> None:
     mail = LARGE if part_of_content in steps else MAIL
     error = await attempt(drops(*steps), mail)
@@ -100,7 +100,7 @@ async def test_a_drop_in_a_pipelined_envelope_says_what_was_answered() -> None:
         connection = await open_connection(server.relay)
         with pytest.raises(Dropped) as caught:
             await connection.send(Envelope("a@b", ("c@d", "e@f"), MAIL.content))
-    assert caught.value.phase is Phase.RCPT
+    assert caught.value.phase is SmtpPhase.RCPT
     assert [(reply.recipient, reply.reply.code) for reply in caught.value.recipients] == [("c@d", 550)]
 
 
@@ -112,7 +112,7 @@ async def test_a_drop_after_a_reply_that_decides_is_that_reply() -> None:
 
     async with scripted(script) as server:
         (reply,) = await (await open_connection(server.relay)).send(MAIL)
-    assert (reply.phase, str(reply.reply)) == (Phase.MAIL, "550 5.7.1 no")
+    assert (reply.phase, str(reply.reply)) == (SmtpPhase.MAIL, "550 5.7.1 no")
 
 
 ODD = {
@@ -129,14 +129,14 @@ ODD = {
 @pytest.mark.parametrize(
     ("steps", "phase", "after_dot"),
     [
-        ([], Phase.GREETING, False),
-        ([lock_step, read_line], Phase.MAIL, False),
-        ([lock_step, envelope, content], Phase.FINAL, True),
+        ([], SmtpPhase.GREETING, False),
+        ([lock_step, read_line], SmtpPhase.MAIL, False),
+        ([lock_step, envelope, content], SmtpPhase.FINAL, True),
     ],
     ids=["greeting", "MAIL", "the dot"],
 )
 async def test_an_oddity_closes_the_connection(
-    data: bytes, steps: list[Callable[[Session], Awaitable[None]]], phase: Phase, after_dot: bool
+    data: bytes, steps: list[Callable[[Session], Awaitable[None]]], phase: SmtpPhase, after_dot: bool
 ) -> None:
     async def script(session: Session) -> None:
         for step in steps:
@@ -152,16 +152,16 @@ async def test_an_oddity_closes_the_connection(
 @pytest.mark.parametrize(
     ("steps", "phase", "after_dot"),
     [
-        pytest.param([], Phase.GREETING, False, id="greeting"),
-        pytest.param([raw(b"220 hello\r\n")], Phase.EHLO, False, id="EHLO"),
-        pytest.param([lock_step], Phase.MAIL, False, id="MAIL"),
-        pytest.param([lock_step, MAIL_OK], Phase.RCPT, False, id="RCPT"),
-        pytest.param([lock_step, MAIL_OK, RCPT_OK], Phase.DATA, False, id="DATA"),
-        pytest.param([lock_step, envelope], Phase.FINAL, True, id="final dot"),
+        pytest.param([], SmtpPhase.GREETING, False, id="greeting"),
+        pytest.param([raw(b"220 hello\r\n")], SmtpPhase.EHLO, False, id="EHLO"),
+        pytest.param([lock_step], SmtpPhase.MAIL, False, id="MAIL"),
+        pytest.param([lock_step, MAIL_OK], SmtpPhase.RCPT, False, id="RCPT"),
+        pytest.param([lock_step, MAIL_OK, RCPT_OK], SmtpPhase.DATA, False, id="DATA"),
+        pytest.param([lock_step, envelope], SmtpPhase.FINAL, True, id="final dot"),
     ],
 )
 async def test_silence_ends_in_a_timeout_that_says_its_phase(
-    steps: list[Callable[[Session], Awaitable[None]]], phase: Phase, after_dot: bool
+    steps: list[Callable[[Session], Awaitable[None]]], phase: SmtpPhase, after_dot: bool
 ) -> None:
     async def script(session: Session) -> None:
         for step in steps:
@@ -187,7 +187,7 @@ async def test_content_that_the_server_does_not_take_times_out_before_the_dot() 
         with pytest.raises(TimedOut) as caught:
             await connection.send(LARGE)
         gone.set()
-    assert (caught.value.phase, caught.value.after_dot) == (Phase.DATA, False)
+    assert (caught.value.phase, caught.value.after_dot) == (SmtpPhase.DATA, False)
 
 
 async def test_a_drip_of_bytes_does_not_move_the_deadline() -> None:

@@ -15,10 +15,10 @@ import trustme
 from redrive.mail.smtp.errors import (
     AuthenticationFailed,
     Dropped,
-    Phase,
     ProtocolError,
     Refused,
     SmtpError,
+    SmtpPhase,
     TlsFailed,
 )
 from redrive.mail.smtp.opening import open_connection
@@ -133,7 +133,7 @@ async def test_a_refused_starttls_sends_no_mail_and_says_if_it_is_for_now(
     async with scripted(script) as server:
         with pytest.raises(kind) as caught:
             await open_connection(authority.relay(server.port, "smtp+starttls"))
-    assert (caught.value.code, caught.value.phase) == (code, Phase.STARTTLS)
+    assert (caught.value.code, caught.value.phase) == (code, SmtpPhase.STARTTLS)
 
 
 async def test_bytes_injected_before_the_handshake_close_the_connection(authority: Authority) -> None:
@@ -153,7 +153,7 @@ async def test_a_drop_in_the_handshake_is_a_drop(authority: Authority) -> None:
     async with scripted(script) as server:
         with pytest.raises(Dropped) as caught:
             await open_connection(authority.relay(server.port, "smtp+starttls"))
-    assert caught.value.phase is Phase.STARTTLS
+    assert caught.value.phase is SmtpPhase.STARTTLS
 
 
 async def test_a_server_that_speaks_no_tls_is_a_tls_error(authority: Authority) -> None:
@@ -229,7 +229,7 @@ async def test_refused_credentials_are_an_error_that_does_not_repeat_them() -> N
         with pytest.raises(AuthenticationFailed) as caught:
             await open_connection(with_credentials(server.relay))
     error = caught.value
-    assert (error.phase, error.code, error.enhanced) == (Phase.AUTH, 535, "5.7.8")
+    assert (error.phase, error.code, error.enhanced) == (SmtpPhase.AUTH, 535, "5.7.8")
     for text in (str(error), error.text):
         assert secret not in text
         assert "pässword" not in text
@@ -261,4 +261,4 @@ async def test_a_challenge_that_makes_no_sense_closes_the_connection(challenge: 
     async with scripted(script) as server:
         with pytest.raises(ProtocolError) as caught:
             await open_connection(with_credentials(server.relay))
-        assert caught.value.phase is Phase.AUTH
+        assert caught.value.phase is SmtpPhase.AUTH

@@ -9,7 +9,7 @@ import pytest
 
 from redrive.core.settings import SmtpSettings
 from redrive.mail.smtp.connection import Connection
-from redrive.mail.smtp.errors import Dropped, Phase, ProtocolError
+from redrive.mail.smtp.errors import Dropped, ProtocolError, SmtpPhase
 from redrive.mail.smtp.opening import Alone
 from redrive.mail.smtp.sending import Sending
 from redrive.mail.smtp.timeouts import SmtpTimeouts
@@ -71,7 +71,7 @@ async def test_a_dot_that_cannot_have_left_is_not_claimed_as_sent() -> None:
     connection.connection_lost(BrokenPipeError("broken pipe"))
     with pytest.raises(Dropped, match="broken pipe") as caught:
         await sending.wait()
-    assert (caught.value.phase, caught.value.after_dot) == (Phase.DATA, False)
+    assert (caught.value.phase, caught.value.after_dot) == (SmtpPhase.DATA, False)
     assert len(transport.written) == 4
 
 
@@ -90,10 +90,10 @@ async def test_who_went_out_behind_another_is_dropped_whatever_happened_to_that_
     assert transport.aborted
     with pytest.raises(ProtocolError) as caught:
         await leader.wait()
-    assert (caught.value.phase, caught.value.after_dot) == (Phase.FINAL, True)
+    assert (caught.value.phase, caught.value.after_dot) == (SmtpPhase.FINAL, True)
     with pytest.raises(Dropped) as behind:
         await follower.wait()
-    assert (behind.value.phase, behind.value.after_dot) == (Phase.MAIL, False)
+    assert (behind.value.phase, behind.value.after_dot) == (SmtpPhase.MAIL, False)
     assert follower.reused
     assert follower.unanswered
 

@@ -10,7 +10,7 @@ from redrive.cli.session import operator
 from redrive.config import Settings
 from redrive.core.condition import Finding, Grade
 from redrive.core.ports import Store
-from redrive.core.private import wider
+from redrive.machine.private import wider
 from redrive.mail.gateway import QUEUE
 from redrive.office.access import Access, Role
 

@@ -26,8 +26,8 @@ from redrive.cli.session import NO_FLAGS, Flags, operator
 from redrive.cli.target import make_app
 from redrive.core.condition import Description
 from redrive.core.errors import MissingExtra
-from redrive.core.private import write_file
 from redrive.engine.process import stop_on_signals
+from redrive.machine.private import write_file
 from redrive.office.access import Access, Role
 from redrive.telemetry.log_format import configure_logs
 

@@ -29,8 +29,8 @@ from redrive.mail.smtp.envelope import Envelope
 from redrive.mail.smtp.errors import (
     AuthenticationFailed,
     InvalidEnvelope,
-    Phase,
     SmtpError,
+    SmtpPhase,
     TlsFailed,
     Unreachable,
     Unsupported,
@@ -44,7 +44,7 @@ QUEUE = "email:send"
 _SLOWER = 4
 _PARENTS = 16
 _FAN_OUT = 500
-_STAGES = {phase: Stage(phase.value) if phase.value in set(Stage) else None for phase in Phase}
+_STAGES = {phase: Stage(phase.value) if phase.value in set(Stage) else None for phase in SmtpPhase}
 
 Append = Callable[[Sequence[Entry]], Awaitable[list[Receipt]]]
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from redrive.core.errors import ConfigurationError, RedriveError
-from redrive.core.private import FILE_MODE, make_folder, write_file
+from redrive.machine.private import FILE_MODE, make_folder, write_file
 from redrive.mailbox.received import Received
 
 _INDEX = "index.jsonl"

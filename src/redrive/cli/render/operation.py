@@ -22,10 +22,6 @@ from redrive.cli.times import age, duration, moment
 from redrive.office.operations import Operation, OperationKind, OperationState, Preview, Snapshot
 
 _CAUSES_SHOWN = 10
-_WHY_SKIPPED = {
-    OperationKind.UNDISCARD: "not discarded, or not kept any more",
-    OperationKind.RESTORE: "in the store already",
-}
 _TENANTS_SHOWN = 3
 _STYLES = {
     OperationState.FREEZING: "cyan",
@@ -151,11 +147,22 @@ def nothing_text(verb: str, found: Preview) -> str:
 def left_text(kind: OperationKind, expired: int, gone: int, missing: int) -> str:
     """What was or would be left out, and why; each part begins with a comma."""
     parts = [
-        (gone, f"skipped ({_WHY_SKIPPED.get(kind, 'not dead any more')})"),
+        (gone, f"skipped ({_why_skipped(kind)})"),
         (expired, "left (own time to live has passed: --include-expired takes them too)"),
         (missing, "not found"),
     ]
     return "".join(f", {count:,} {text}" for count, text in parts if count)
+
+
+def _why_skipped(kind: OperationKind) -> str:
+    match kind:
+        case OperationKind.UNDISCARD:
+            return "not discarded, or not kept any more"
+        case OperationKind.RESTORE:
+            return "in the store already"
+        case OperationKind.REDRIVE | OperationKind.DISCARD | OperationKind.EXPORT | OperationKind.ARCHIVE:
+            return "not dead any more"
+    assert_never(kind)
 
 
 def _of(found: Preview) -> str:

@@ -12,7 +12,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from redrive.mail.smtp.errors import AuthenticationFailed, Phase, ProtocolError
+from redrive.mail.smtp.errors import AuthenticationFailed, ProtocolError, SmtpPhase
 
 _SAFEST_FIRST = ("CRAM-MD5", "PLAIN", "LOGIN")
 _SHOWS_PASSWORD = frozenset({"PLAIN", "LOGIN"})
@@ -71,8 +71,8 @@ def _decoded(challenge: bytes) -> bytes:
 
 
 def _odd(what: str) -> ProtocolError:
-    return ProtocolError(f"the server {what}; the connection was closed", phase=Phase.AUTH)
+    return ProtocolError(f"the server {what}; the connection was closed", phase=SmtpPhase.AUTH)
 
 
 def _failed(problem: str) -> AuthenticationFailed:
-    return AuthenticationFailed(problem, phase=Phase.AUTH)
+    return AuthenticationFailed(problem, phase=SmtpPhase.AUTH)

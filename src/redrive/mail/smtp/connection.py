@@ -17,7 +17,7 @@ from typing import Protocol, cast
 from redrive.core.settings import SmtpSettings
 from redrive.mail.smtp.dialogue import Answered, Broken, Dialogue, DialogueState, Event, Finished, GoAhead
 from redrive.mail.smtp.envelope import Envelope
-from redrive.mail.smtp.errors import Dropped, Phase, ProtocolError, SmtpError, TimedOut, Unsupported
+from redrive.mail.smtp.errors import Dropped, ProtocolError, SmtpError, SmtpPhase, TimedOut, Unsupported
 from redrive.mail.smtp.sending import Sending
 from redrive.mail.smtp.timeouts import SmtpTimeouts
 from redrive.mail.smtp.transaction import RecipientReply, Transaction
@@ -79,7 +79,7 @@ class Connection(asyncio.BufferedProtocol):
     def start(self, sending: Sending) -> bool:
         """Begin an envelope on a free connection; False when it failed at once, with nothing written."""
         if not self.usable:
-            sending.fail(self._failure or Dropped("the connection is not free", phase=Phase.CONNECT))
+            sending.fail(self._failure or Dropped("the connection is not free", phase=SmtpPhase.CONNECT))
             return False
         stale = self._loop.time() - self._idle_since > self._settings.probe_after_s
         if not self._begin(sending, stale=stale):
@@ -133,7 +133,7 @@ class Connection(asyncio.BufferedProtocol):
         """Say goodbye and close, within a short bound; what is in flight is dropped."""
         if self._failure is not None or self.dialogue.state is DialogueState.LEAVING:
             return
-        if self._in_flight or self.dialogue.phase is not Phase.READY:
+        if self._in_flight or self.dialogue.phase is not SmtpPhase.READY:
             self.fail(Dropped, "closed by us")
             return
         self.dialogue.quit()
@@ -201,7 +201,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _handle(self, event: Event) -> None:
         match event:
-            case Answered(phase=Phase.QUIT):
+            case Answered(phase=SmtpPhase.QUIT):
                 self.fail(Dropped, "closed by us")
             case Answered() if not self._answer.done():
                 self._answer.set_result(event)
@@ -262,7 +262,7 @@ class Connection(asyncio.BufferedProtocol):
         self._watchdog.watch(self._block_s if content else self._limits_s[self.dialogue.phase])
 
     def _time_out(self, limit_s: float) -> None:
-        if self.dialogue.phase is Phase.READY:
+        if self.dialogue.phase is SmtpPhase.READY:
             self.quit()
         else:
             self.fail(TimedOut, f"no answer within {limit_s:g} s")
@@ -284,13 +284,13 @@ def _end(sending: Sending, kind: type[SmtpError], problem: str) -> None:
         )
 
 
-def _limits_s(timeouts: SmtpTimeouts, settings: SmtpSettings) -> dict[Phase, float]:
+def _limits_s(timeouts: SmtpTimeouts, settings: SmtpSettings) -> dict[SmtpPhase, float]:
     special = {
-        Phase.GREETING: timeouts.greeting_s,
-        Phase.READY: settings.idle_s,
-        Phase.RESET: timeouts.probe_s,
-        Phase.DATA: timeouts.data_s,
-        Phase.FINAL: timeouts.final_s,
-        Phase.QUIT: timeouts.quit_s,
+        SmtpPhase.GREETING: timeouts.greeting_s,
+        SmtpPhase.READY: settings.idle_s,
+        SmtpPhase.RESET: timeouts.probe_s,
+        SmtpPhase.DATA: timeouts.data_s,
+        SmtpPhase.FINAL: timeouts.final_s,
+        SmtpPhase.QUIT: timeouts.quit_s,
     }
-    return {phase: special.get(phase, timeouts.command_s) for phase in Phase}
+    return {phase: special.get(phase, timeouts.command_s) for phase in SmtpPhase}

@@ -16,7 +16,7 @@ from enum import Enum, StrEnum
 
 from redrive.mail.smtp.capabilities import Capabilities
 from redrive.mail.smtp.envelope import Envelope, mail_command, recipient_command
-from redrive.mail.smtp.errors import Phase, ProtocolError
+from redrive.mail.smtp.errors import ProtocolError, SmtpPhase
 from redrive.mail.smtp.reply_parser import ReplyParser, ServerReply
 from redrive.mail.smtp.transaction import Transaction
 
@@ -44,37 +44,37 @@ class Meaning(Enum):
     REFUSED = "refused"
 
 
-SENDS: Mapping[tuple[DialogueState, Phase], DialogueState] = {
-    (DialogueState.GREETED, Phase.EHLO): DialogueState.GREETED,
-    (DialogueState.READY, Phase.STARTTLS): DialogueState.READY,
-    (DialogueState.READY, Phase.AUTH): DialogueState.READY,
-    (DialogueState.READY, Phase.RESET): DialogueState.READY,
-    (DialogueState.READY, Phase.MAIL): DialogueState.ENVELOPE,
-    (DialogueState.ENVELOPE, Phase.RCPT): DialogueState.ENVELOPE,
-    (DialogueState.ENVELOPE, Phase.DATA): DialogueState.ENVELOPE,
-    (DialogueState.CONTENT, Phase.FINAL): DialogueState.READY,
-    (DialogueState.GREETED, Phase.QUIT): DialogueState.LEAVING,
-    (DialogueState.READY, Phase.QUIT): DialogueState.LEAVING,
+SENDS: Mapping[tuple[DialogueState, SmtpPhase], DialogueState] = {
+    (DialogueState.GREETED, SmtpPhase.EHLO): DialogueState.GREETED,
+    (DialogueState.READY, SmtpPhase.STARTTLS): DialogueState.READY,
+    (DialogueState.READY, SmtpPhase.AUTH): DialogueState.READY,
+    (DialogueState.READY, SmtpPhase.RESET): DialogueState.READY,
+    (DialogueState.READY, SmtpPhase.MAIL): DialogueState.ENVELOPE,
+    (DialogueState.ENVELOPE, SmtpPhase.RCPT): DialogueState.ENVELOPE,
+    (DialogueState.ENVELOPE, SmtpPhase.DATA): DialogueState.ENVELOPE,
+    (DialogueState.CONTENT, SmtpPhase.FINAL): DialogueState.READY,
+    (DialogueState.GREETED, SmtpPhase.QUIT): DialogueState.LEAVING,
+    (DialogueState.READY, SmtpPhase.QUIT): DialogueState.LEAVING,
 }
 
-_ACCEPTED: Mapping[tuple[Phase, int], tuple[Meaning, DialogueState | None]] = {
-    (Phase.GREETING, 2): (Meaning.ACCEPTED, DialogueState.GREETED),
-    (Phase.EHLO, 2): (Meaning.ACCEPTED, DialogueState.READY),
-    (Phase.STARTTLS, 2): (Meaning.ACCEPTED, DialogueState.SECURING),
-    (Phase.AUTH, 2): (Meaning.ACCEPTED, None),
-    (Phase.AUTH, 3): (Meaning.CONTINUE, None),
-    (Phase.RESET, 2): (Meaning.ACCEPTED, None),
-    (Phase.MAIL, 2): (Meaning.ACCEPTED, None),
-    (Phase.RCPT, 2): (Meaning.ACCEPTED, None),
-    (Phase.DATA, 3): (Meaning.CONTINUE, DialogueState.CONTENT),
-    (Phase.FINAL, 2): (Meaning.ACCEPTED, None),
-    (Phase.QUIT, 2): (Meaning.ACCEPTED, None),
+_ACCEPTED: Mapping[tuple[SmtpPhase, int], tuple[Meaning, DialogueState | None]] = {
+    (SmtpPhase.GREETING, 2): (Meaning.ACCEPTED, DialogueState.GREETED),
+    (SmtpPhase.EHLO, 2): (Meaning.ACCEPTED, DialogueState.READY),
+    (SmtpPhase.STARTTLS, 2): (Meaning.ACCEPTED, DialogueState.SECURING),
+    (SmtpPhase.AUTH, 2): (Meaning.ACCEPTED, None),
+    (SmtpPhase.AUTH, 3): (Meaning.CONTINUE, None),
+    (SmtpPhase.RESET, 2): (Meaning.ACCEPTED, None),
+    (SmtpPhase.MAIL, 2): (Meaning.ACCEPTED, None),
+    (SmtpPhase.RCPT, 2): (Meaning.ACCEPTED, None),
+    (SmtpPhase.DATA, 3): (Meaning.CONTINUE, DialogueState.CONTENT),
+    (SmtpPhase.FINAL, 2): (Meaning.ACCEPTED, None),
+    (SmtpPhase.QUIT, 2): (Meaning.ACCEPTED, None),
 }
 # A refused RSET leaves a server in a state that nobody knows, so it is no answer at all.
-_REFUSED: Mapping[tuple[Phase, int], tuple[Meaning, DialogueState | None]] = {
-    (phase, digit): (Meaning.REFUSED, DialogueState.READY if phase is Phase.DATA else None)
+_REFUSED: Mapping[tuple[SmtpPhase, int], tuple[Meaning, DialogueState | None]] = {
+    (phase, digit): (Meaning.REFUSED, DialogueState.READY if phase is SmtpPhase.DATA else None)
     for phase, _ in _ACCEPTED
-    if phase is not Phase.RESET
+    if phase is not SmtpPhase.RESET
     for digit in (4, 5)
 }
 ANSWERS = {**_ACCEPTED, **_REFUSED}
@@ -84,7 +84,7 @@ ANSWERS = {**_ACCEPTED, **_REFUSED}
 class Answered:
     """The reply to a command that belongs to no envelope."""
 
-    phase: Phase
+    phase: SmtpPhase
     meaning: Meaning
     reply: ServerReply
 
@@ -124,17 +124,17 @@ class Dialogue:
         self.answered = 0
         """Replies taken so far; a deadline moves only when this does."""
         self._parser = ReplyParser()
-        self._expected: deque[tuple[Phase, Transaction | None]] = deque([(Phase.GREETING, None)])
+        self._expected: deque[tuple[SmtpPhase, Transaction | None]] = deque([(SmtpPhase.GREETING, None)])
         self._outgoing: list[bytes] = []
         self._sending: Transaction | None = None
         self._stale = False
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> SmtpPhase:
         """What the server is to answer next; DATA while content goes out, READY when nothing is open."""
         if self._expected:
             return self._expected[0][0]
-        return Phase.DATA if self.state is DialogueState.CONTENT else Phase.READY
+        return SmtpPhase.DATA if self.state is DialogueState.CONTENT else SmtpPhase.READY
 
     @property
     def ready(self) -> bool:
@@ -150,11 +150,11 @@ class Dialogue:
 
     def introduce(self, name: str, verb: str = "EHLO") -> None:
         """EHLO, or HELO for a server that knows no other."""
-        self._send(Phase.EHLO, f"{verb} {name}\r\n".encode("ascii"))
+        self._send(SmtpPhase.EHLO, f"{verb} {name}\r\n".encode("ascii"))
 
     def start_tls(self) -> None:
         """Ask for TLS. After the handshake call `secured`."""
-        self._send(Phase.STARTTLS, b"STARTTLS\r\n")
+        self._send(SmtpPhase.STARTTLS, b"STARTTLS\r\n")
 
     def secured(self) -> None:
         """The handshake is done: whatever was learned or received before it counts for nothing."""
@@ -165,11 +165,11 @@ class Dialogue:
 
     def authenticate(self, line: bytes) -> None:
         """An AUTH command, or the answer to a server's challenge."""
-        self._send(Phase.AUTH, line + b"\r\n")
+        self._send(SmtpPhase.AUTH, line + b"\r\n")
 
     def quit(self) -> None:
         """Say goodbye; nothing may be sent after it."""
-        self._send(Phase.QUIT, b"QUIT\r\n")
+        self._send(SmtpPhase.QUIT, b"QUIT\r\n")
 
     def begin(self, envelope: Envelope, *, probe: bool = False) -> Transaction:
         """Open a transaction; Unsupported, with nothing sent, when the server cannot carry it.
@@ -179,10 +179,10 @@ class Dialogue:
         transaction = Transaction(envelope)
         left = transaction.left
         if probe or self._stale:
-            left.append((Phase.RESET, b"RSET\r\n"))
-        left.append((Phase.MAIL, mail_command(envelope, self.capabilities)))
-        left.extend((Phase.RCPT, recipient_command(name)) for name in envelope.recipients)
-        left.append((Phase.DATA, b"DATA\r\n"))
+            left.append((SmtpPhase.RESET, b"RSET\r\n"))
+        left.append((SmtpPhase.MAIL, mail_command(envelope, self.capabilities)))
+        left.extend((SmtpPhase.RCPT, recipient_command(name)) for name in envelope.recipients)
+        left.append((SmtpPhase.DATA, b"DATA\r\n"))
         self._stale = False
         self._advance(transaction)
         return transaction
@@ -194,7 +194,7 @@ class Dialogue:
         if last:
             transaction.after_dot = True
             self._sending = None
-            self._send(Phase.FINAL, b".\r\n", transaction)
+            self._send(SmtpPhase.FINAL, b".\r\n", transaction)
         return last
 
     def receive(self, data: bytes) -> list[Event]:
@@ -215,7 +215,7 @@ class Dialogue:
         if self.state is DialogueState.SECURING and not quiet:
             raise _odd("bytes before the TLS handshake, which may be an attack")
 
-    def _send(self, phase: Phase, line: bytes, transaction: Transaction | None = None) -> None:
+    def _send(self, phase: SmtpPhase, line: bytes, transaction: Transaction | None = None) -> None:
         after = SENDS.get((self.state, phase))
         if after is None:
             raise RuntimeError(f"{phase} cannot be sent while the connection is {self.state}")
@@ -244,7 +244,7 @@ class Dialogue:
         self.state = after or self.state
         if transaction is not None:
             return self._take_of(transaction, phase, meaning, reply)
-        if phase is Phase.EHLO and meaning is Meaning.ACCEPTED:
+        if phase is SmtpPhase.EHLO and meaning is Meaning.ACCEPTED:
             self.capabilities = Capabilities.parse(reply)
         return Answered(phase, meaning, reply)
 
@@ -254,18 +254,18 @@ class Dialogue:
         transaction = self._sending
         if transaction is None or reply.code < 400:
             raise _odd(f"{reply.code}, which nobody asked for")
-        transaction.take(Phase.DATA, reply)
+        transaction.take(SmtpPhase.DATA, reply)
         self.leaving = True
         return Finished(transaction)
 
     def _take_of(
-        self, transaction: Transaction, phase: Phase, meaning: Meaning, reply: ServerReply
+        self, transaction: Transaction, phase: SmtpPhase, meaning: Meaning, reply: ServerReply
     ) -> Event | None:
-        if phase is not Phase.RESET:
+        if phase is not SmtpPhase.RESET:
             transaction.take(phase, reply)
         if meaning is Meaning.CONTINUE:
             return self._go_ahead(transaction)
-        if phase in (Phase.DATA, Phase.FINAL):
+        if phase in (SmtpPhase.DATA, SmtpPhase.FINAL):
             return self._finish(transaction)
         return self._go_on(transaction) if transaction.left else None
 
@@ -284,7 +284,7 @@ class Dialogue:
             return GoAhead(transaction)
         if transaction.wanted:
             raise _odd("a go-ahead for a sender that it had refused")
-        self._send(Phase.FINAL, b".\r\n", transaction)
+        self._send(SmtpPhase.FINAL, b".\r\n", transaction)
         return None
 
     def _finish(self, transaction: Transaction) -> Event:
@@ -293,4 +293,4 @@ class Dialogue:
 
 
 def _odd(what: str) -> ProtocolError:
-    return ProtocolError(f"the server sent {what}; the connection was closed", phase=Phase.READY)
+    return ProtocolError(f"the server sent {what}; the connection was closed", phase=SmtpPhase.READY)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _TEXT_LENGTH = 500
 
 
-class Phase(StrEnum):
+class SmtpPhase(StrEnum):
     """What the server was to answer next. FINAL is after the final dot."""
 
     CONNECT = "connect"
@@ -47,7 +47,7 @@ class SmtpError(RedriveError):
         self,
         problem: str,
         *,
-        phase: Phase,
+        phase: SmtpPhase,
         after_dot: bool = False,
         code: int | None = None,
         enhanced: str | None = None,
@@ -96,11 +96,11 @@ class Unsupported(SmtpError):
 
     def __init__(self, feature: str, problem: str) -> None:
         self.feature = feature
-        super().__init__(problem, phase=Phase.MAIL)
+        super().__init__(problem, phase=SmtpPhase.MAIL)
 
 
 class InvalidEnvelope(SmtpError):
     """An envelope that may not be written to a server: an address or a content that would break out."""
 
     def __init__(self, problem: str) -> None:
-        super().__init__(problem, phase=Phase.MAIL)
+        super().__init__(problem, phase=SmtpPhase.MAIL)

@@ -20,9 +20,9 @@ from redrive.mail.smtp.dialogue import Answered, Meaning
 from redrive.mail.smtp.errors import (
     AuthenticationFailed,
     Dropped,
-    Phase,
     Refused,
     SmtpError,
+    SmtpPhase,
     TlsFailed,
     Unreachable,
 )
@@ -98,7 +98,7 @@ async def _connect(
         else:
             return
     why = str(failure) or "no answer in time"
-    raise Unreachable(f"{relay} cannot be connected to ({why})", phase=Phase.CONNECT) from failure
+    raise Unreachable(f"{relay} cannot be connected to ({why})", phase=SmtpPhase.CONNECT) from failure
 
 
 async def _addresses(relay: Relay, timeout_s: float) -> list[str]:
@@ -108,7 +108,7 @@ async def _addresses(relay: Relay, timeout_s: float) -> list[str]:
             found = await loop.getaddrinfo(relay.host, relay.port, type=socket.SOCK_STREAM)
     except OSError as error:
         why = str(error) or "the resolver did not answer in time"
-        raise Unreachable(f"{relay.host} cannot be resolved ({why})", phase=Phase.CONNECT) from error
+        raise Unreachable(f"{relay.host} cannot be resolved ({why})", phase=SmtpPhase.CONNECT) from error
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
@@ -140,7 +140,7 @@ async def _start_tls(
         raise TlsFailed(
             f"{relay} does not offer STARTTLS, which someone on the way may have removed: "
             "if it really has none, say smtp://…?starttls=off",
-            phase=Phase.STARTTLS,
+            phase=SmtpPhase.STARTTLS,
         )
     connection.dialogue.start_tls()
     _require(await connection.exchange())
@@ -150,7 +150,7 @@ async def _start_tls(
         if _is_distrust(error):
             raise _tls_failed(relay, error) from error
         raise Dropped(
-            f"the connection was lost in the TLS handshake ({error})", phase=Phase.STARTTLS
+            f"the connection was lost in the TLS handshake ({error})", phase=SmtpPhase.STARTTLS
         ) from error
     await _introduce(connection, relay)
 
@@ -184,7 +184,7 @@ def _authentication_failed(
         text = text if word == mechanism else text.replace(word, "***")
     return AuthenticationFailed(
         f"{relay} refused {mechanism} authentication",
-        phase=Phase.AUTH,
+        phase=SmtpPhase.AUTH,
         code=answered.reply.code,
         enhanced=answered.reply.enhanced,
         text=text,
@@ -195,7 +195,7 @@ def _require(answered: Answered) -> None:
     if answered.meaning is not Meaning.REFUSED:
         return
     reply = answered.reply
-    final = answered.phase is Phase.STARTTLS and reply.code >= 500
+    final = answered.phase is SmtpPhase.STARTTLS and reply.code >= 500
     kind: type[SmtpError] = TlsFailed if final else Refused
     raise kind(
         "the server refused us",
@@ -216,4 +216,4 @@ def _tls_failed(relay: Relay, error: OSError) -> TlsFailed:
     why = str(error)
     if isinstance(error, ssl.SSLCertVerificationError):
         why = f"its certificate is not trusted: {error.verify_message}"
-    return TlsFailed(f"no TLS with {relay}: {why}", phase=Phase.STARTTLS)
+    return TlsFailed(f"no TLS with {relay}: {why}", phase=SmtpPhase.STARTTLS)

@@ -16,7 +16,7 @@ from collections import deque
 from redrive.core.settings import SmtpSettings
 from redrive.mail.smtp.connection import Connection
 from redrive.mail.smtp.envelope import Envelope
-from redrive.mail.smtp.errors import Dropped, Phase, SmtpError
+from redrive.mail.smtp.errors import Dropped, SmtpError, SmtpPhase
 from redrive.mail.smtp.opening import open_connection
 from redrive.mail.smtp.relay import Relay, Tls
 from redrive.mail.smtp.sending import Sending
@@ -214,4 +214,4 @@ class Pool:
 
 
 def _closed() -> Dropped:
-    return Dropped("the pool is closed: nothing more is sent", phase=Phase.CONNECT)
+    return Dropped("the pool is closed: nothing more is sent", phase=SmtpPhase.CONNECT)

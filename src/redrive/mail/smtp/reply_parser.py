@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from redrive.mail.smtp.errors import Phase, ProtocolError
+from redrive.mail.smtp.errors import ProtocolError, SmtpPhase
 
 MAX_LINE = 2_048
 MAX_LINES = 128
@@ -103,4 +103,4 @@ def _decoded(line: bytes) -> str:
 
 
 def _odd(what: str) -> ProtocolError:
-    return ProtocolError(f"the server sent {what}; the connection was closed", phase=Phase.READY)
+    return ProtocolError(f"the server sent {what}; the connection was closed", phase=SmtpPhase.READY)

@@ -12,7 +12,7 @@ from collections import deque
 from msgspec import Struct
 
 from redrive.mail.smtp.envelope import Envelope, stuffed
-from redrive.mail.smtp.errors import Phase
+from redrive.mail.smtp.errors import SmtpPhase
 from redrive.mail.smtp.reply_parser import ServerReply
 
 BLOCK = 65_536
@@ -22,13 +22,13 @@ class RecipientReply(Struct, frozen=True):
     """What the server decided about one recipient, and at which phase."""
 
     recipient: str
-    phase: Phase
+    phase: SmtpPhase
     reply: ServerReply
 
     @property
     def accepted(self) -> bool:
         """The server took the message for this recipient: the only yes there is."""
-        return self.phase is Phase.FINAL and self.reply.code < 300
+        return self.phase is SmtpPhase.FINAL and self.reply.code < 300
 
 
 class Transaction:
@@ -40,29 +40,29 @@ class Transaction:
         self.envelope = envelope
         self.after_dot = False
         self.answered = False
-        self.left: deque[tuple[Phase, bytes]] = deque()
+        self.left: deque[tuple[SmtpPhase, bytes]] = deque()
         self._mail: ServerReply | None = None
         self._recipients: list[ServerReply] = []
-        self._outcome: tuple[Phase, ServerReply] | None = None
+        self._outcome: tuple[SmtpPhase, ServerReply] | None = None
         self._blocks: tuple[bytes, int] | None = None
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> SmtpPhase:
         """What the server was to answer next. MAIL also before anything was answered."""
         if self.after_dot:
-            return Phase.FINAL
+            return SmtpPhase.FINAL
         if self._mail is None:
-            return Phase.MAIL
-        return Phase.RCPT if len(self._recipients) < len(self.envelope.recipients) else Phase.DATA
+            return SmtpPhase.MAIL
+        return SmtpPhase.RCPT if len(self._recipients) < len(self.envelope.recipients) else SmtpPhase.DATA
 
-    def take(self, phase: Phase, reply: ServerReply) -> None:
+    def take(self, phase: SmtpPhase, reply: ServerReply) -> None:
         """Note the reply to one of its commands."""
         self.answered = True
-        if phase is Phase.MAIL:
+        if phase is SmtpPhase.MAIL:
             self._mail = reply
-        elif phase is Phase.RCPT:
+        elif phase is SmtpPhase.RCPT:
             self._recipients.append(reply)
-        elif phase is Phase.FINAL or reply.code >= 400:
+        elif phase is SmtpPhase.FINAL or reply.code >= 400:
             self._outcome = (phase, reply)
 
     @property
@@ -91,11 +91,13 @@ class Transaction:
     def replies(self) -> tuple[RecipientReply, ...]:
         """What is known, in the order of the recipients; all of them once it is decided."""
         if self._mail is not None and not self.begun:
-            return tuple(RecipientReply(name, Phase.MAIL, self._mail) for name in self.envelope.recipients)
+            return tuple(
+                RecipientReply(name, SmtpPhase.MAIL, self._mail) for name in self.envelope.recipients
+            )
         known = []
         for name, reply in zip(self.envelope.recipients, self._recipients, strict=False):
             if reply.code >= 300:
-                known.append(RecipientReply(name, Phase.RCPT, reply))
+                known.append(RecipientReply(name, SmtpPhase.RCPT, reply))
             elif self._outcome is not None:
                 known.append(RecipientReply(name, *self._outcome))
         return tuple(known)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from redrive.core.private import make_folder
+from redrive.machine.private import create_file, make_folder
 from redrive.office.archive.lines import ArchiveError
 
 PARTIAL = ".partial"
@@ -18,11 +18,6 @@ PARTIAL = ".partial"
 def partial_of(path: Path) -> Path:
     """The name that a file has until it is whole."""
     return path.with_name(path.name + PARTIAL)
-
-
-def create_private(path: Path) -> BinaryIO:
-    """A new file that nobody else may read; FileExistsError when there is one already."""
-    return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
 
 
 def close_on_disk(file: BinaryIO) -> None:
@@ -58,7 +53,7 @@ def folder_problem(folder: Path | None) -> str:
         with saying(f"cannot write to {folder}", "give a folder that this process may write to"):
             make_folder(folder)
             trial = folder / f"trial-{secrets.token_hex(4)}"
-            create_private(trial).close()
+            create_file(trial).close()
             trial.unlink()
     except ArchiveError as error:
         return str(error)

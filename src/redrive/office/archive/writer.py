@@ -17,11 +17,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from redrive.core.letters import DeadLetter
-from redrive.core.private import make_folder
+from redrive.machine.private import create_file, make_folder
 from redrive.office.archive.files import (
     PARTIAL,
     close_on_disk,
-    create_private,
     partial_of,
     saying,
     sync_folder,
@@ -57,7 +56,7 @@ class ArchiveWriter:
         with saying(f"cannot write an archive to {folder}", _ADVICE):
             make_folder(folder)
             _remove_abandoned(folder)
-            self._file = create_private(self._partial)
+            self._file = create_file(self._partial)
         self._lines = gzip.GzipFile("", "wb", _LEVEL, self._file, mtime=0)
         self._write(encode(Header(FORMAT, VERSION, store, queue, made_at)))
 

@@ -10,7 +10,7 @@ import os
 import time
 from pathlib import Path
 
-from redrive.core.private import FILE_MODE, make_folder
+from redrive.machine.private import FILE_MODE, make_folder
 
 UNUSED_S = 7 * 86_400.0
 

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 from redrive.core.letters import DeadLetter, as_letter
 from redrive.core.lifecycle import State
 from redrive.core.ports import Store
-from redrive.office.archive.files import create_private, folder_problem, partial_of, saying, sync_folder
+from redrive.machine.private import create_file
+from redrive.office.archive.files import folder_problem, partial_of, saying, sync_folder
 from redrive.office.archive.reader import check_archive
 from redrive.office.archive.restore import Restored, restore
 from redrive.office.export import Export, Format
@@ -104,7 +105,7 @@ class Filing:
         with saying(f"cannot write {path_of(operation)}", _ADVICE):
             if not operation.written:
                 partial.unlink(missing_ok=True)
-                create_private(partial).close()
+                create_file(partial).close()
             _check_length(operation)
             with partial.open("r+b") as file:
                 file.truncate(operation.written)
@@ -217,7 +218,7 @@ def _name(operation: Operation) -> None:
     path, partial = path_of(operation), _partial(operation)
     with saying(f"cannot write {path}", _ADVICE):
         if not operation.written and not partial.exists() and not path.exists():
-            create_private(partial).close()
+            create_file(partial).close()
         if partial.exists():
             _check_length(operation)
             _check_free(path)

@@ -15,7 +15,7 @@ from pathlib import Path
 import apsw
 
 from redrive.core.errors import InvalidMessage, StoreError, StoreFull, StoreUnavailable
-from redrive.core.private import create_file
+from redrive.machine.private import create_file
 from redrive.stores.sqlite.forks import watch_connection
 from redrive.stores.statements import load_migrations
 

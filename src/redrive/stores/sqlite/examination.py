@@ -20,7 +20,7 @@ import apsw
 
 from redrive.core.condition import Capacity, Finding, Grade
 from redrive.core.errors import StoreError
-from redrive.core.private import create_file, wider
+from redrive.machine.private import create_file, wider
 from redrive.stores.sqlite.connection import DIALECT, open_reader
 from redrive.stores.sqlite.forks import Section
 from redrive.stores.sqlite.witness import losses

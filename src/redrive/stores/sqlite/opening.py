@@ -16,7 +16,7 @@ from pathlib import Path
 import apsw
 
 from redrive.core.errors import StoreError, StoreUnavailable
-from redrive.core.forks import watch
+from redrive.machine.forks import watch
 from redrive.stores.sqlite.checkpoint import Checkpointer
 from redrive.stores.sqlite.clock import Instant
 from redrive.stores.sqlite.connection import descriptors_gone, open_reader, open_writer, prepare

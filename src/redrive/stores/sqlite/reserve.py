@@ -19,7 +19,7 @@ from pathlib import Path
 import apsw
 
 from redrive.core.errors import StoreFull, StoreUnavailable
-from redrive.core.private import open_beside
+from redrive.machine.private import open_beside
 
 _SIZE = 16 * 1024 * 1024
 _MARGIN = 4 * 1024 * 1024

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from redrive.core.forks import watch
-from redrive.core.private import open_beside
+from redrive.machine.forks import watch
+from redrive.machine.private import open_beside
 
 _SHORT_S = 0.0001
 _LONG_S = 0.001
