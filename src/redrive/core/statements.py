@@ -1,6 +1,8 @@
 """How a file of statements is cut: a head of comments, then sections that begin with `-- name: verb_of_it`.
 
-Lines of comment are left out, so they may stand before or inside a section. Whoever reads the file and runs
+A section that begins with `-- part: columns_of_it` is no statement: where a later one says `{columns_of_it}`,
+its text stands, so that a list of columns is written once. Lines of comment are left out, so they may stand
+before or inside a section. Whoever reads the file and runs
 the statements binds the values; text and values are never put together here.
 """
 
@@ -10,16 +12,21 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-_SECTION = re.compile(r"^-- name: *([a-z_]+) *$", re.MULTILINE)
+_SECTION = re.compile(r"^-- (name|part): *([a-z_]+) *$", re.MULTILINE)
 
 
 def sections(text: str, origin: str) -> Mapping[str, str]:
     """The statements of a file by name; `origin` names the file in an error."""
-    parts = _SECTION.split(text)
-    found = {name: _without_comments(body) for name, body in zip(parts[1::2], parts[2::2], strict=True)}
-    if 2 * len(found) + 1 != len(parts):
-        raise ValueError(f"{origin} names a section twice: give each its own name")
-    return MappingProxyType(found)
+    found: dict[str, dict[str, str]] = {"name": {}, "part": {}}
+    cut = _SECTION.split(text)
+    for kind, name, body in zip(cut[1::3], cut[2::3], cut[3::3], strict=True):
+        if name in found[kind]:
+            raise ValueError(f"{origin} names a section twice: give each its own name")
+        statement = _without_comments(body)
+        for part, words in found["part"].items():
+            statement = statement.replace(f"{{{part}}}", words)
+        found[kind][name] = statement
+    return MappingProxyType(found["name"])
 
 
 def _without_comments(text: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import apsw
 
@@ -21,7 +21,7 @@ from redrive.core.ports import Claim, Claimed
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.lane_book import LaneBook, find_queue
 from redrive.stores.sqlite.lane_row import LaneRow
-from redrive.stores.sqlite.rows import decode_numbers, encode_list, read_deliveries
+from redrive.stores.sqlite.rows import ClaimedRow, decode_numbers, encode_list, read_deliveries
 from redrive.stores.sqlite.writer import Unit
 from redrive.stores.statements import load_sql
 
@@ -56,9 +56,10 @@ class Peek:
 def peek(db: apsw.Connection, queue: str, now: int) -> Peek:
     """What a claim would find; nothing in a queue that is paused or unknown."""
     row = db.execute(SQL["peek"], (queue, now)).fetchone()
-    if row is None or row[0] != LaneState.RUNNING:
+    if row is None:
         return Peek()
-    return Peek(row[1] is not None, row[2], row[3])
+    state, turn, wake_at, suspect_at = row
+    return Peek(turn is not None, wake_at, suspect_at) if state == LaneState.RUNNING else Peek()
 
 
 def holds(db: apsw.Connection, token: str) -> bool:
@@ -72,8 +73,8 @@ def held(db: apsw.Connection, token: str) -> list[Delivery] | None:
     if row is None:
         return None
     number, until_at, seqs, probes, queue = row
-    rows: list[Any] = db.execute(SQL["held"], (seqs, number)).fetchall()
-    tenants = {row[2]: db.execute(SQL["tenant"], (row[2],)).get for row in rows}
+    rows = [ClaimedRow._make(row) for row in db.execute(SQL["held"], (seqs, number))]
+    tenants = {lane: db.execute(SQL["tenant"], (lane,)).get for lane in {row.lane for row in rows}}
     return read_deliveries(db, rows, Lease(queue, token, until_at), tenants, decode_numbers(probes))
 
 
@@ -123,11 +124,13 @@ class _Chosen:
 def _choose_suspect(unit: Unit, book: LaneBook, limit: int) -> _Chosen:
     chosen = _Chosen()
     row = unit.db.execute(SQL["next_suspect"], (book.queue.queue, unit.now)).fetchone()
-    if limit > 0 and row is not None and row[2] <= unit.now:
-        lane = book.lane(row[1])
-        lane.suspects -= 1
-        lane.serve(1, unit.now)
-        chosen.add(row[0], lane)
+    if limit > 0 and row is not None:
+        seq, number, due_at = row
+        if due_at <= unit.now:
+            lane = book.lane(number)
+            lane.suspects -= 1
+            lane.serve(1, unit.now)
+            chosen.add(seq, lane)
     return chosen
 
 
@@ -177,7 +180,8 @@ def _hand_out(unit: Unit, book: LaneBook, asked: Claim, chosen: _Chosen) -> list
     lease = Lease(asked.queue, asked.token, unit.now + round(asked.lease_s * 1000))
     numbers = encode_list(seqs)
     number = add_lease(unit, book.queue.queue, lease, seqs, probes)
-    rows = {row[0]: row for row in unit.db.execute(SQL["take"], (numbers, number))}
+    taken = map(ClaimedRow._make, unit.db.execute(SQL["take"], (numbers, number)))
+    rows = {row.seq: row for row in taken}
     return read_deliveries(unit.db, [rows[seq] for seq in seqs], lease, book.tenants(), probes)
 
 

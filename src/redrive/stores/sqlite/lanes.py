@@ -52,7 +52,7 @@ def lanes(db: apsw.Connection, queue: str, after: str | None, limit: int) -> lis
         found = find_queue(db, queue)
         if found is None:
             return []
-        rows: list[Any] = db.execute(SQL["lanes"], (found.queue, after or "", limit)).fetchall()
+        rows: list[Any] = db.execute(BOOK["lanes_after"], (found.queue, after or "", limit)).fetchall()
     return [read_lane(row).noun(queue, found.ring.round) for row in rows]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -33,6 +33,36 @@ _BEFORE_ALL = (-(1 << 62), 0)
 _OPEN = frozenset((State.WAITING, State.CLAIMED, State.DEAD))
 
 
+class AccountRow(NamedTuple):
+    """All that is known of a message, its failures and re-drives left out."""
+
+    seq: int
+    id: str
+    queue: str
+    tenant: str
+    enqueued_at: int
+    ttl_s: float
+    first_track: str
+    dedupe: str | None
+    state: str
+    due_at: int
+    expires_at: int
+    attempts: int
+    crashes: int
+    generation: int
+    operation: str | None
+    headers: bytes | None
+    body: Any
+    until_at: int | None
+    reason: str | None
+    died_at: int | None
+    fingerprint: str | None
+    finished_at: int | None
+    move: str | None
+    actor: str | None
+    parent: str | None
+
+
 @contextmanager
 def snapshot(db: apsw.Connection) -> Iterator[None]:
     """Several reads that see the file at one instant."""
@@ -46,86 +76,102 @@ def snapshot(db: apsw.Connection) -> Iterator[None]:
 def get(db: apsw.Connection, message_id: str) -> Account | None:
     """The work of `Ledger.get`."""
     with snapshot(db):
-        found = _accounts(db, db.execute(SQL["message"], (message_id,)).fetchall())
+        found = _accounts(db, _rows(db, "message", message_id))
         return found[0] if found else None
 
 
 def accounts(db: apsw.Connection, queue: str, ids: Sequence[str]) -> list[Account]:
     """The work of `Ledger.accounts`."""
     with snapshot(db):
-        rows: list[Any] = db.execute(SQL["accounts"], (queue, encode_list(ids))).fetchall()
-        return _accounts(db, rows)
+        return _accounts(db, _rows(db, "accounts", queue, encode_list(ids)))
 
 
 def family(db: apsw.Connection, parent_id: str) -> list[Account]:
     """The work of `Ledger.family`."""
     with snapshot(db):
-        return _accounts(db, db.execute(SQL["family"], (parent_id,)).fetchall())
+        return _accounts(db, _rows(db, "family", parent_id))
 
 
 def letters(db: apsw.Connection, queue: str | None, after: str | None, limit: int) -> LetterPage:
     """The work of `Ledger.letters`."""
     place = _BEFORE_ALL if after is None else _read_cursor(after)
-    rows: list[Any]
     with snapshot(db):
         if queue is None:
-            rows = db.execute(SQL["letters"], (*place, limit)).fetchall()
+            rows = _rows(db, "letters", *place, limit)
         else:
-            rows = db.execute(SQL["letters_of_queue"], (*place, limit, queue)).fetchall()
-        found = _letters(db, rows)
-    cursor = f"{rows[-1][19]}.{rows[-1][0]}" if len(rows) == limit and rows else None
+            rows = _rows(db, "letters_of_queue", *place, limit, queue)
+        shared = parent_bodies(db, (row.parent for row in rows))
+        found = tuple(_letter(db, row, shared.get(row.parent)) for row in rows)
+    cursor = f"{rows[-1].died_at}.{rows[-1].seq}" if len(rows) == limit and rows else None
     return LetterPage(found, cursor)
 
 
-def _letters(db: apsw.Connection, rows: Sequence[Any]) -> tuple[DeadLetter, ...]:
-    shared = parent_bodies(db, (row[-1] for row in rows))
-    return tuple(_letter(db, row, shared.get(row[-1])) for row in rows)
+def _rows(db: apsw.Connection, statement: str, *arguments: int | str) -> list[AccountRow]:
+    return [AccountRow._make(row) for row in db.execute(SQL[statement], arguments)]
 
 
-def _accounts(db: apsw.Connection, rows: Sequence[Any]) -> list[Account]:
-    shared = parent_bodies(db, (row[-1] for row in rows if row[8] in _OPEN))
-    return [_account(db, row, shared.get(row[-1]) if row[8] in _OPEN else None) for row in rows]
+def _accounts(db: apsw.Connection, rows: Sequence[AccountRow]) -> list[Account]:
+    shared = parent_bodies(db, (row.parent for row in rows if row.state in _OPEN))
+    return [_account(db, row, shared.get(row.parent) if row.state in _OPEN else None) for row in rows]
 
 
-def _account(db: apsw.Connection, row: tuple[Any, ...], shared: bytes | None) -> Account:
-    seq, message, progress = _nouns(row)
-    until_at, reason, died_at, _, finished_at, move, actor, _ = row[17:]
+def _account(db: apsw.Connection, row: AccountRow, shared: bytes | None) -> Account:
+    removal = None
+    if row.move is not None and row.finished_at is not None and row.actor is not None:
+        removal = Removal(row.finished_at, Move(row.move), row.actor)
     return Account(
-        message,
-        progress,
-        read_failures(db, seq),
-        read_redrives(db, seq),
-        until_at,
-        None if reason is None else Reason(reason),
-        died_at,
-        finished_at,
-        None if move is None else Removal(finished_at, Move(move), actor),
+        _message(row),
+        _progress(row),
+        read_failures(db, row.seq),
+        read_redrives(db, row.seq),
+        row.until_at,
+        None if row.reason is None else Reason(row.reason),
+        row.died_at,
+        row.finished_at,
+        removal,
         shared,
     )
 
 
-def _letter(db: apsw.Connection, row: tuple[Any, ...], shared: bytes | None) -> DeadLetter:
-    seq, message, progress = _nouns(row)
-    reason, died_at, fingerprint = row[18:21]
+def _letter(db: apsw.Connection, row: AccountRow, shared: bytes | None) -> DeadLetter:
+    assert row.reason is not None and row.died_at is not None  # noqa: S101, PT018 - a dead one has both
     return DeadLetter(
-        message,
-        progress,
-        Reason(reason),
-        died_at,
-        fingerprint,
-        read_failures(db, seq),
-        read_redrives(db, seq),
+        _message(row),
+        _progress(row),
+        Reason(row.reason),
+        row.died_at,
+        row.fingerprint or "",
+        read_failures(db, row.seq),
+        read_redrives(db, row.seq),
         shared,
     )
 
 
-def _nouns(row: tuple[Any, ...]) -> tuple[int, Message, Progress]:
-    seq, message_id, queue, tenant, enqueued_at, ttl_s, track, dedupe, state, *rest = row
-    headers, body, _ = decode_body(rest[6], rest[7])
-    return (
-        seq,
-        Message(message_id, queue, tenant, body, enqueued_at, ttl_s, TRACKS[track], dedupe, headers, row[-1]),
-        Progress(State(state), *rest[:6]),
+def _message(row: AccountRow) -> Message:
+    headers, body, _ = decode_body(row.headers, row.body)
+    return Message(
+        row.id,
+        row.queue,
+        row.tenant,
+        body,
+        row.enqueued_at,
+        row.ttl_s,
+        TRACKS[row.first_track],
+        row.dedupe,
+        headers,
+        row.parent,
+    )
+
+
+def _progress(row: AccountRow) -> Progress:
+    return Progress(
+        State(row.state),
+        row.due_at,
+        row.expires_at,
+        row.attempts,
+        row.crashes,
+        row.generation,
+        row.operation,
     )
 
 

@@ -8,7 +8,7 @@ body; open children keep a body all the same, and whatever is removed frees its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from redrive.core.letters import DeadLetter, LetterKey, RedriveResult
 from redrive.core.lifecycle import Move, State, after
@@ -37,6 +37,35 @@ SETTLE = load_sql(DIALECT, "settle")
 LAST_SEQ = load_sql(DIALECT, "append")["last_seq"]
 
 
+class _Redriven(NamedTuple):
+    seq: int
+    id: str
+    lane: int
+    generation: int
+
+
+class _Removed(NamedTuple):
+    seq: int
+    id: str
+    lane: int
+    dedupe: str | None
+    parent: str | None
+    open_children: int
+
+
+class _Cancelled(NamedTuple):
+    seq: int
+    id: str
+    lane: int
+    track: str
+    crashes: int
+    generation: int
+    dedupe: str | None
+    parent: str | None
+    open_children: int
+    operation: str | None
+
+
 def redrive(
     unit: Unit, queue: str, letters: Sequence[LetterKey], actor: str, operation: str | None
 ) -> set[str]:
@@ -45,17 +74,14 @@ def redrive(
     if book is None:
         return set()
     bindings = [(each.id, each.generation, book.queue.queue, unit.now, operation) for each in letters]
-    rows: list[Any] = unit.db.executemany(SQL["redrive"], bindings).fetchall()
-    for _, _, number, _ in rows:
-        lane = book.lane(number)
+    rows = [_Redriven._make(row) for row in unit.db.executemany(SQL["redrive"], bindings)]
+    for row in rows:
+        lane = book.lane(row.lane)
         lane.dead -= 1
         lane.add("redrive", unit.now)
     unit.db.executemany(
         SQL["add_redrive"],
-        [
-            (seq, generation, unit.now, actor, operation, RedriveResult.PENDING)
-            for seq, _, _, generation in rows
-        ],
+        [(row.seq, row.generation, unit.now, actor, operation, RedriveResult.PENDING) for row in rows],
     )
     return _end_deaths(unit, book, rows, operation)
 
@@ -71,10 +97,10 @@ def remove(
         return set()
     what = (book.queue.queue, move, actor, unit.now, operation)
     bindings = [(each.id, each.generation, *what) for each in letters]
-    rows: list[Any] = unit.db.executemany(SQL["remove"], bindings).fetchall()
+    rows = [_Removed._make(row) for row in unit.db.executemany(SQL["remove"], bindings)]
     for row in rows:
-        book.lane(row[2]).dead -= 1
-    _free_keys(unit, ((lane, dedupe, message_id) for _, message_id, lane, dedupe, *_ in rows))
+        book.lane(row.lane).dead -= 1
+    _free_keys(unit, rows)
     if move is Move.ARCHIVE:
         _strip(unit, rows)
     return _end_deaths(unit, book, rows, operation)
@@ -89,16 +115,18 @@ def undiscard(unit: Unit, queue: str, letters: Sequence[LetterKey], operation: s
     rows: list[Any] = unit.db.executemany(SQL["undiscard"], bindings).fetchall()
     for _, _, number in rows:
         book.lane(number).dead += 1
-    add_letters(unit.db, [row[0] for row in rows])
+    add_letters(unit.db, [seq for seq, _, _ in rows])
     tallies = Tallies()
     tallies.add(operation, Count.MOVED, len(rows))
     tallies.write(unit)
     book.close()
-    return {row[1] for row in rows}
+    return {message_id for _, message_id, _ in rows}
 
 
-def _end_deaths(unit: Unit, book: LaneBook, rows: Sequence[Any], operation: str | None) -> set[str]:
-    moved = {row[1] for row in rows}
+def _end_deaths(
+    unit: Unit, book: LaneBook, rows: Sequence[_Redriven | _Removed], operation: str | None
+) -> set[str]:
+    moved = {row.id for row in rows}
     remove_letters(unit.db, moved)
     tallies = Tallies()
     tallies.add(operation, Count.MOVED, len(moved))
@@ -107,13 +135,13 @@ def _end_deaths(unit: Unit, book: LaneBook, rows: Sequence[Any], operation: str 
     return moved
 
 
-def _strip(unit: Unit, rows: Sequence[Any]) -> None:
+def _strip(unit: Unit, rows: Sequence[_Removed]) -> None:
     """Archived letters keep a bare record; a body stays while open children need it."""
-    seqs = [row[0] for row in rows]
+    seqs = [row.seq for row in rows]
     remove_failures(unit.db, seqs)
     unit.db.executemany(SETTLE["remove_redrives"], [(seq,) for seq in seqs])
-    unit.db.executemany(SETTLE["remove_content"], [(row[0],) for row in rows if not row[5]])
-    close_children(unit.db, (row[4] for row in rows))
+    unit.db.executemany(SETTLE["remove_content"], [(row.seq,) for row in rows if not row.open_children])
+    close_children(unit.db, (row.parent for row in rows))
 
 
 def cancel(unit: Unit, queue: str, ids: Sequence[str], actor: str, move: Move = Move.CANCEL) -> set[str]:
@@ -122,20 +150,19 @@ def cancel(unit: Unit, queue: str, ids: Sequence[str], actor: str, move: Move = 
     if book is None:
         return set()
     bindings = [(each, book.queue.queue, move, actor, unit.now) for each in ids]
-    rows: list[Any] = unit.db.executemany(SQL["cancel"], bindings).fetchall()
+    rows = [_Cancelled._make(row) for row in unit.db.executemany(SQL["cancel"], bindings)]
     tallies = Tallies()
-    for _, _, number, track, crashes, *_, operation in rows:
-        book.lane(number).leave(track, suspect=crashes > 0)
-        tallies.add(operation, Count.REMOVED)
-    remove_bodies(unit.db, ((row[0], row[8]) for row in rows))
-    close_children(unit.db, (row[7] for row in rows))
-    unit.db.executemany(
-        SETTLE["redrive_result"], [(row[0], row[5], RedriveResult.REMOVED) for row in rows if row[5] > 0]
-    )
-    _free_keys(unit, ((row[2], row[6], row[1]) for row in rows))
+    for row in rows:
+        book.lane(row.lane).leave(row.track, suspect=row.crashes > 0)
+        tallies.add(row.operation, Count.REMOVED)
+    remove_bodies(unit.db, ((row.seq, row.open_children) for row in rows))
+    close_children(unit.db, (row.parent for row in rows))
+    ended = [(row.seq, row.generation, RedriveResult.REMOVED) for row in rows if row.generation > 0]
+    unit.db.executemany(SETTLE["redrive_result"], ended)
+    _free_keys(unit, rows)
     tallies.write(unit)
     book.close()
-    return {row[1] for row in rows}
+    return {row.id for row in rows}
 
 
 def purge(unit: Unit, queue: str, actor: str, tenant: str | None, limit: int) -> int:
@@ -145,8 +172,8 @@ def purge(unit: Unit, queue: str, actor: str, tenant: str | None, limit: int) ->
         return 0
     statement = "waiting_page" if tenant is None else "waiting_page_of_tenant"
     whose = () if tenant is None else (tenant,)
-    rows: list[Any] = unit.db.execute(SQL[statement], (found.queue, *whose, limit)).fetchall()
-    return len(cancel(unit, queue, [row[0] for row in rows], actor, Move.PURGE))
+    ids = [message_id for (message_id,) in unit.db.execute(SQL[statement], (found.queue, *whose, limit))]
+    return len(cancel(unit, queue, ids, actor, Move.PURGE))
 
 
 def run_now(unit: Unit, queue: str, ids: Sequence[str]) -> set[str]:
@@ -162,7 +189,7 @@ def run_now(unit: Unit, queue: str, ids: Sequence[str]) -> set[str]:
         else:
             unit.due.add(queue)
     book.close()
-    return {row[0] for row in rows}
+    return {message_id for message_id, *_ in rows}
 
 
 def _book(unit: Unit, queue: str) -> LaneBook | None:
@@ -170,8 +197,9 @@ def _book(unit: Unit, queue: str) -> LaneBook | None:
     return None if found is None else LaneBook(unit, found)
 
 
-def _free_keys(unit: Unit, keys: Iterable[tuple[int, str | None, str]]) -> None:
-    unit.db.executemany(SQL["free_key"], [key for key in keys if key[1] is not None])
+def _free_keys(unit: Unit, rows: Iterable[_Removed | _Cancelled]) -> None:
+    keys = [(row.lane, row.dedupe, row.id) for row in rows if row.dedupe is not None]
+    unit.db.executemany(SQL["free_key"], keys)
 
 
 def bury(unit: Unit, letters: Sequence[DeadLetter]) -> set[str]:
@@ -209,12 +237,12 @@ class _Burial:
     def _take_in(self, letter: DeadLetter) -> None:
         message = letter.message
         row = self._db.execute(SQL["known"], (message.id, message.queue, letter.progress.generation))
-        known: tuple[int, int] | None = row.fetchone()
-        if known is None:
+        seq, archived = row.fetchone() or (None, False)
+        if seq is None:
             self._last += 1
             self._write("take_in", self._last, letter, self._shared(letter))
-        elif known[1]:
-            self._write("restore", known[0], letter, self._shared(letter))
+        elif archived:
+            self._write("restore", seq, letter, self._shared(letter))
 
     def _shared(self, letter: DeadLetter) -> int:
         """What it shares with its siblings, in bytes; InvalidMessage when nobody has it."""
@@ -231,15 +259,16 @@ class _Burial:
     def _bring_back(self, message: Message, shared: bytes) -> bool:
         """Give a parent its body again, or the store its parent; False when another message has its id."""
         book = self._book(message.queue)
-        known: tuple[int, int] | None = self._db.execute(SQL["parent"], (message.parent,)).fetchone()
-        if message.parent == message.id or (known is not None and known[1] != book.queue.queue):
+        seq, queue = self._db.execute(SQL["parent"], (message.parent,)).fetchone() or (None, None)
+        if message.parent == message.id or (seq is not None and queue != book.queue.queue):
             return False
-        if known is None:
+        if seq is None:
             self._last += 1
+            seq = self._last
             lane = book.tenant(message.tenant).lane
-            row = (self._last, message.parent, book.queue.queue, lane, message.track, message.enqueued_at)
+            row = (seq, message.parent, book.queue.queue, lane, message.track, message.enqueued_at)
             self._db.execute(SQL["add_parent"], (*row, message.ttl_s, len(shared), self._unit.now))
-        self._db.execute(SQL["write_shared"], (self._last if known is None else known[0], shared))
+        self._db.execute(SQL["write_shared"], (seq, shared))
         return True
 
     def _write(self, statement: str, seq: int, letter: DeadLetter, shared: int) -> None:

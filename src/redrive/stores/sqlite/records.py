@@ -27,7 +27,10 @@ def encode_document(document: Document) -> str:
 def get_record(db: apsw.Connection, kind: str, record_id: str, now: int) -> Record | None:
     """The work of `Records.get_record`."""
     row = db.execute(SQL["record"], (kind, record_id, now)).fetchone()
-    return None if row is None else Record(kind, record_id, row[0], _decode(row[1]))
+    if row is None:
+        return None
+    version, document = row
+    return Record(kind, record_id, version, _decode(document))
 
 
 def list_records(db: apsw.Connection, kind: str, after: str | None, limit: int, now: int) -> list[Record]:
@@ -54,11 +57,10 @@ def delete_record(unit: Unit, kind: str, record_id: str, expected: int | None) -
 
 
 def _check(unit: Unit, kind: str, record_id: str, expected: int | None) -> int:
-    row = unit.db.execute(SQL["record"], (kind, record_id, unit.now)).fetchone()
-    found: int = 0 if row is None else row[0]
+    found, _ = unit.db.execute(SQL["record"], (kind, record_id, unit.now)).fetchone() or (0, None)
     if expected is not None and expected != found:
         raise VersionConflict(f"{kind} {record_id}", expected, found)
-    return found
+    return int(found)
 
 
 def write_journal(unit: Unit, name: str, document: str, expected_head: int | None) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import msgspec
@@ -25,6 +25,26 @@ TRACKS = {track.value: track for track in Track}
 _decode_headers = msgspec.json.Decoder(dict[str, str]).decode
 _decode_numbers = msgspec.json.Decoder(list[int]).decode
 _encode = msgspec.json.Encoder().encode
+
+
+class ClaimedRow(NamedTuple):
+    """A message that is handed out, without its content."""
+
+    seq: int
+    id: str
+    lane: int
+    enqueued_at: int
+    ttl_s: float
+    first_track: str
+    dedupe: str | None
+    due_at: int
+    expires_at: int
+    attempts: int
+    crashes: int
+    generation: int
+    operation: str | None
+    lapse: str | None
+    parent: str | None
 
 
 def encode_headers(headers: Mapping[str, str]) -> str | None:
@@ -47,18 +67,18 @@ def decode_body(headers: Any, body: Any) -> tuple[Mapping[str, str], bytes, str 
 
 def read_deliveries(
     db: apsw.Connection,
-    rows: Sequence[tuple[Any, ...]],
+    rows: Sequence[ClaimedRow],
     lease: Lease,
     tenants: Mapping[int, str],
     probes: Collection[int] = (),
 ) -> list[Delivery]:
-    """Deliveries of rows as `take` and `held` return them, in their order."""
-    seqs = encode_list([row[0] for row in rows])
+    """Deliveries of these rows, in their order."""
+    seqs = encode_list([row.seq for row in rows])
     contents = {seq: (headers, body) for seq, headers, body in db.execute(CLAIM["bodies"], (seqs,))}
-    found = [_delivery(row, contents.get(row[0], (None, None)), lease, tenants[row[2]]) for row in rows]
+    found = [_delivery(row, contents.get(row.seq, (None, None)), lease, tenants[row.lane]) for row in rows]
     if probes:
-        found = [replace(one, probe=row[0] in probes) for one, row in zip(found, rows, strict=True)]
-    return _with_parents(db, found) if any(row[14] is not None for row in rows) else found
+        found = [replace(one, probe=row.seq in probes) for one, row in zip(found, rows, strict=True)]
+    return _with_parents(db, found) if any(row.parent is not None for row in rows) else found
 
 
 def _with_parents(db: apsw.Connection, deliveries: Sequence[Delivery]) -> list[Delivery]:
@@ -94,17 +114,32 @@ def decode_numbers(text: str | None) -> list[int]:
     return [] if text is None else _decode_numbers(text)
 
 
-def _delivery(row: tuple[Any, ...], content: tuple[Any, Any], lease: Lease, tenant: str) -> Delivery:
-    (_, message_id, _, enqueued_at, ttl_s, track, dedupe, due_at, expires_at, attempts, crashes) = row[:11]
-    generation, operation, lapse, parent = row[11:]
+def _delivery(row: ClaimedRow, content: tuple[Any, Any], lease: Lease, tenant: str) -> Delivery:
     headers, body, unreadable = decode_body(*content)
     return Delivery(
         Message(
-            message_id, lease.queue, tenant, body, enqueued_at, ttl_s, TRACKS[track], dedupe, headers, parent
+            row.id,
+            lease.queue,
+            tenant,
+            body,
+            row.enqueued_at,
+            row.ttl_s,
+            TRACKS[row.first_track],
+            row.dedupe,
+            headers,
+            row.parent,
         ),
-        Progress(State.CLAIMED, due_at, expires_at, attempts, crashes, generation, operation),
+        Progress(
+            State.CLAIMED,
+            row.due_at,
+            row.expires_at,
+            row.attempts,
+            row.crashes,
+            row.generation,
+            row.operation,
+        ),
         lease,
-        None if lapse is None else Lapse(lapse),
+        None if row.lapse is None else Lapse(row.lapse),
         unreadable,
     )
 

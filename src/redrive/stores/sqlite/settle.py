@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from redrive.core.failure import REASON_LENGTH, Failure, clip
 from redrive.core.letters import RedriveResult
@@ -28,6 +28,48 @@ SQL = load_sql(DIALECT, "settle")
 
 Held = tuple[str, int]
 """A message's id and the number of the lease under which it is settled."""
+
+
+class Settled(NamedTuple):
+    """A message that a verdict moved; `lease` is the one that it was settled under."""
+
+    seq: int
+    id: str
+    lease: int
+    lane: int
+    queue: int
+    track: str
+    generation: int
+    crashes: int
+    operation: str | None
+    attempts: int
+
+    @property
+    def held(self) -> Held:
+        return self.id, self.lease
+
+
+class Completed(NamedTuple):
+    """A message that was done: the same, and what else ends with it."""
+
+    seq: int
+    id: str
+    lease: int
+    lane: int
+    queue: int
+    track: str
+    generation: int
+    crashes: int
+    operation: str | None
+    attempts: int
+    dedupe: str | None
+    parent: str | None
+    open_children: int
+    is_parent: bool
+
+    @property
+    def held(self) -> Held:
+        return self.id, self.lease
 
 
 def extend(unit: Unit, leases: Sequence[Lease], lease_s: float) -> set[str]:
@@ -95,65 +137,65 @@ class _Settling:
             book = self._books[queue] = LaneBook.numbered(self._unit, queue)
         return book
 
-    def _lane(self, queue: int, number: int) -> LaneRow:
-        return self._book(queue).lane(number)
+    def _lane(self, row: Settled) -> LaneRow:
+        return self._book(row.queue).lane(row.lane)
 
-    def _move(self, statement: str, bindings: Iterable[tuple[Any, ...]]) -> list[Any]:
+    def _move(self, statement: str, bindings: Iterable[tuple[Any, ...]]) -> list[Settled]:
         """Run a guarded statement for each; the rows that moved."""
-        rows: list[Any] = self._db.executemany(SQL[statement], bindings).fetchall()
-        self._moved.update((row[1], row[2]) for row in rows)
+        rows = [Settled._make(row) for row in self._db.executemany(SQL[statement], bindings)]
+        self._moved.update([row.held for row in rows])
         return rows
 
     def _complete(self, asked: Mapping[Held, Complete]) -> None:
         now = self._unit.now
         batches = [(encode_list(ids), lease, now) for lease, ids in _by_lease(asked).items()]
-        rows = self._move("complete", batches)
-        remove_bodies(self._db, ((row[0], row[8]) for row in rows))
-        close_children(self._db, (row[7] for row in rows))
+        rows = [Completed._make(row) for row in self._db.executemany(SQL["complete"], batches)]
+        self._moved.update([row.held for row in rows])
+        remove_bodies(self._db, [(row.seq, row.open_children) for row in rows])
+        close_children(self._db, [row.parent for row in rows])
         ends_at = now + round(self._finished.dedupe_s * 1000)
-        keys = [(row[3], row[6], row[1], ends_at) for row in rows if row[6] is not None]
+        keys = [(row.lane, row.dedupe, row.id, ends_at) for row in rows if row.dedupe is not None]
         self._db.executemany(SQL["end_key"], keys)
-        self._end_redrives(((row[0], row[5]) for row in rows), RedriveResult.DONE)
+        self._end_redrives(rows, RedriveResult.DONE)
         self._judge(rows, Count.PASSED, Count.DONE)
-        counts = Counter((row[4], row[3]) for row in rows)
-        parents = Counter((row[4], row[3]) for row in rows if row[9])
+        counts = Counter([(row.queue, row.lane) for row in rows])
+        parents = Counter([(row.queue, row.lane) for row in rows if row.is_parent])
         for queue in {queue for queue, _ in counts}:
             self._book(queue).read_ahead(lanes=(number for where, number in counts if where == queue))
         for (queue, number), count in counts.items():
-            lane = self._lane(queue, number)
+            lane = self._book(queue).lane(number)
             lane.in_flight -= count
             lane.complete(count, parents[queue, number])
             lane.end_hold()
 
     def _retry(self, asked: Mapping[Held, RetryAt]) -> None:
         rows = self._move("retry", [(*held, verdict.due_at) for held, verdict in asked.items()])
-        for seq, message_id, lease, number, queue, track, *_ in rows:
-            verdict = asked[message_id, lease]
-            lane = self._lane(queue, number)
+        for row in rows:
+            verdict = asked[row.held]
+            lane = self._lane(row)
             lane.in_flight -= 1
             lane.end_hold()
-            lane.add(track, verdict.due_at)
-            self._failures.append((seq, verdict.failure))
+            lane.add(row.track, verdict.due_at)
+            self._failures.append((row.seq, verdict.failure))
         self._judge(rows, Count.FAILED)
 
     def _release(self, asked: Mapping[Held, Release]) -> None:
         bindings = [(*held, verdict.due_at, verdict.failure is not None) for held, verdict in asked.items()]
         for row in self._move("release", bindings):
-            verdict = asked[row[1], row[2]]
+            verdict = asked[row.held]
             self._give_back(row, verdict.due_at)
             if verdict.failure is not None:
-                self._failures.append((row[0], verdict.failure))
+                self._failures.append((row.seq, verdict.failure))
 
-    def _give_back(self, row: tuple[Any, ...], due_at: int) -> LaneRow:
+    def _give_back(self, row: Settled, due_at: int) -> LaneRow:
         """The lane of a message that waits again."""
-        number, queue, track, crashes = row[3:]
-        lane = self._lane(queue, number)
+        lane = self._lane(row)
         lane.in_flight -= 1
-        if crashes == 0:
-            lane.add(track, due_at)
+        if row.crashes == 0:
+            lane.add(row.track, due_at)
         else:
             lane.suspects += 1
-            self._unit.due.add(self._books[queue].queue.name)
+            self._unit.due.add(self._books[row.queue].queue.name)
         return lane
 
     def _bury(self, asked: Mapping[Held, Bury]) -> None:
@@ -162,34 +204,33 @@ class _Settling:
             for held, verdict in asked.items()
         ]
         rows = self._move("bury", bindings)
-        for seq, message_id, lease, number, queue, *_ in rows:
-            lane = self._lane(queue, number)
+        for row in rows:
+            lane = self._lane(row)
             lane.in_flight -= 1
             lane.dead += 1
-            if (message_id, lease) not in self._lapses:
+            if row.held not in self._lapses:
                 lane.end_hold()
-            self._failures.append((seq, asked[message_id, lease].failure))
-            self._buried.append(seq)
+            self._failures.append((row.seq, asked[row.held].failure))
+            self._buried.append(row.seq)
         self._judge(rows, Count.FAILED, Count.DEAD)
-        self._end_redrives(((row[0], row[5]) for row in rows), RedriveResult.DEAD)
+        self._end_redrives(rows, RedriveResult.DEAD)
 
     def _hold(self, asked: Mapping[Held, HoldLane]) -> None:
         """The last of all verdicts of a call, so that a hold stands whatever else came with it."""
         for row in self._move("release", [(*held, self._unit.now, False) for held in asked]):
-            verdict = asked[row[1], row[2]]
+            verdict = asked[row.held]
             self._give_back(row, self._unit.now).hold(verdict.probe_at, clip(verdict.reason, REASON_LENGTH))
 
-    def _judge(self, rows: Sequence[tuple[Any, ...]], what: Count, end: Count | None = None) -> None:
+    def _judge(self, rows: Sequence[Settled | Completed], what: Count, end: Count | None = None) -> None:
         """Count settled attempts for the operations that brought their messages back."""
         for row in rows:
-            operation = row[-2]
-            if operation is not None:
-                self._tallies.judge(operation, row[-1], self._lapses.get((row[1], row[2])), what)
+            if row.operation is not None:
+                self._tallies.judge(row.operation, row.attempts, self._lapses.get(row.held), what)
                 if end is not None:
-                    self._tallies.add(operation, end)
+                    self._tallies.add(row.operation, end)
 
-    def _end_redrives(self, moved: Iterable[tuple[int, int]], result: RedriveResult) -> None:
-        ended = [(seq, generation, result) for seq, generation in moved if generation > 0]
+    def _end_redrives(self, rows: Sequence[Settled | Completed], result: RedriveResult) -> None:
+        ended = [(row.seq, row.generation, result) for row in rows if row.generation > 0]
         self._db.executemany(SQL["redrive_result"], ended)
 
 

@@ -19,12 +19,13 @@ from redrive.stores.sqlite.clock import Instant
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.content import close_children, remove_failures
 from redrive.stores.sqlite.lane_book import LaneBook, find_queue
-from redrive.stores.sqlite.rows import read_deliveries
+from redrive.stores.sqlite.rows import ClaimedRow, read_deliveries
 from redrive.stores.sqlite.tallies import remove_tallies
 from redrive.stores.sqlite.writer import Unit
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "upkeep")
+CLAIM = load_sql(DIALECT, "claim")
 SETTLE = load_sql(DIALECT, "settle")
 
 _EMPTY_PAGES = 4_096
@@ -52,10 +53,12 @@ def reclaim(unit: Unit, queue: str, token: str, lease_s: float, limit: int) -> l
         return []
     lease = Lease(queue, token, unit.now + round(lease_s * 1000))
     number = add_lease(unit, found.queue, lease, lost + expired)
-    rows: list[Any] = unit.db.executemany(SQL["take_lost"], [(seq, number) for seq in lost]).fetchall()
-    rows += unit.db.executemany(SQL["take_expired"], [(seq, number) for seq in expired]).fetchall()
+    rows: list[ClaimedRow] = []
+    for statement, seqs in (("take_lost", lost), ("take_expired", expired)):
+        taken = unit.db.executemany(CLAIM[statement], [(seq, number) for seq in seqs])
+        rows += map(ClaimedRow._make, taken)
     for row in rows:
-        book.lane(row[2])
+        book.lane(row.lane)
     deliveries = read_deliveries(unit.db, rows, lease, book.tenants())
     book.close()
     return deliveries
@@ -68,7 +71,8 @@ def _let_go_lost(unit: Unit, queue: int, limit: int) -> list[int]:
     for lease, seqs in ended.fetchall():
         if len(lost) >= limit:
             break
-        seen = [row[0] for row in unit.db.execute(SQL["still_held"], (seqs, lease, limit - len(lost)))]
+        held_still = unit.db.execute(SQL["still_held"], (seqs, lease, limit - len(lost)))
+        seen = [seq for (seq,) in held_still]
         unit.db.execute(SETTLE["let_go"], (lease, len(seen)))
         unit.db.execute(SETTLE["remove_empty_lease"], (lease,))
         lost += seen
@@ -81,20 +85,20 @@ def _expired(unit: Unit, book: LaneBook, limit: int) -> list[int]:
         lane = book.lane(number)
         lane.leave(track, suspect=crashes > 0)
         lane.in_flight += 1
-    return [row[0] for row in rows]
+    return [seq for seq, *_ in rows]
 
 
 def cleanup(unit: Unit, asked: Cleanup, remember_s: float) -> int:
     """The write of `Upkeep.cleanup`. The count of records to keep is of the whole file."""
     db, limit, ended_before_at = unit.db, min(asked.limit, PAGE), unit.now - round(remember_s * 1000)
     before_at = min(asked.finished_before_at, ended_before_at)
-    seqs = [row[0] for row in db.execute(SQL["finished_before"], (before_at, limit))]
+    seqs = [seq for (seq,) in db.execute(SQL["finished_before"], (before_at, limit))]
     if asked.keep is not None and len(seqs) < limit:
         beyond = db.execute(SQL["first_beyond"], (asked.keep,)).fetchone()
         if beyond is not None:
             taken = set(seqs)
-            rows: list[Any] = db.execute(SQL["finished_beyond"], (*beyond, ended_before_at, limit)).fetchall()
-            seqs += [row[0] for row in rows if row[0] not in taken][: limit - len(seqs)]
+            rows = db.execute(SQL["finished_beyond"], (*beyond, ended_before_at, limit))
+            seqs += [seq for (seq,) in rows if seq not in taken][: limit - len(seqs)]
     _remove(unit, seqs)
     discarded = _remove_discarded(unit, min(asked.discarded_before_at, ended_before_at), limit)
     remove_tallies(unit, limit)

@@ -29,12 +29,25 @@ where m.queue = ?1 and m.state = 'waiting' and m.crashes > 0
     or l.probe_at <= ?2 and l.in_flight < 1 and l.waiting_main + l.waiting_bulk + l.waiting_redrive = 0)
 order by m.due_at limit 1
 
+-- A message as `ClaimedRow` reads it.
+-- part: claimed
+seq, id, lane, enqueued_at, ttl_s, first_track, dedupe, due_at, expires_at, attempts, crashes,
+  generation, operation, lapse, parent
+
 -- The rows come back in no order of their own.
 -- name: take
 update messages set state = 'claimed', attempts = attempts + 1, lease = ?2
 where seq in (select value from json_each(?1))
-returning seq, id, lane, enqueued_at, ttl_s, first_track, dedupe, due_at, expires_at, attempts, crashes,
-  generation, operation, lapse, parent
+returning {claimed}
+
+-- Taken over twice, an expired message is still an expired one: no attempt was counted for it.
+-- name: take_lost
+update messages set lease = ?2, lapse = coalesce(lapse, 'lost') where seq = ?1
+returning {claimed}
+
+-- name: take_expired
+update messages set state = 'claimed', lease = ?2, lapse = 'expired' where seq = ?1
+returning {claimed}
 
 -- Headers as a blob: text that is not UTF-8 would spoil the whole read.
 -- name: bodies
@@ -48,11 +61,8 @@ select l.lease, l.until_at, l.seqs, l.probes, q.name from leases l join queues q
 
 -- What a lease still holds, in hand-out order: the answer to a repeated token.
 -- name: held
-select m.seq, m.id, m.lane, m.enqueued_at, m.ttl_s, m.first_track, m.dedupe, m.due_at, m.expires_at, m.attempts,
-  m.crashes, m.generation, m.operation, m.lapse, m.parent
-from json_each(?1) j cross join messages m on m.seq = j.value
-where m.lease = ?2 and m.state = 'claimed'
-order by j.key
+select {claimed} from (select key, value from json_each(?1)) cross join messages on seq = value
+where lease = ?2 and state = 'claimed' order by key
 
 -- name: tenant
 select tenant from lanes where lane = ?

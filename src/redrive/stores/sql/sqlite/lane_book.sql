@@ -1,11 +1,21 @@
 -- Lanes and queues: reading and writing the rows that a LaneBook keeps during one transaction. Counters are written as
 -- they are afterwards, not as differences: the writer holds the file's turn, so nobody came between.
 
+-- As `QueueRow` reads it.
+-- part: queue
+queue, name, state, next_turn, round, round_ends, window_began_at, window_used
+
+-- As `LaneRow` reads it.
+-- part: lane
+lane, tenant, state, weight, cap, turn, wake_at, waiting_main, waiting_bulk, waiting_redrive, suspects,
+  in_flight, dead, done, served, last_served_at, last_round, consecutive, last_track, probe_at, held_reason,
+  rate_count, rate_period_s, window_began_at, window_used
+
 -- name: queue
-select queue, name, state, next_turn, round, round_ends, window_began_at, window_used from queues where name = ?
+select {queue} from queues where name = ?
 
 -- name: queue_by_number
-select queue, name, state, next_turn, round, round_ends, window_began_at, window_used from queues where queue = ?
+select {queue} from queues where queue = ?
 
 -- name: create_queue
 insert into queues (name) values (?)
@@ -15,24 +25,13 @@ update queues set state = ?, next_turn = ?, round = ?, round_ends = ?, window_be
 where queue = ?
 
 -- name: lane
-select lane, tenant, state, weight, cap, turn, wake_at, waiting_main, waiting_bulk, waiting_redrive, suspects,
-  in_flight, dead, done, served, last_served_at, last_round, consecutive, last_track, probe_at, held_reason,
-  rate_count, rate_period_s, window_began_at, window_used
-from lanes where lane = ?
+select {lane} from lanes where lane = ?
 
 -- name: lanes_by_number
-select l.lane, l.tenant, l.state, l.weight, l.cap, l.turn, l.wake_at, l.waiting_main, l.waiting_bulk,
-  l.waiting_redrive, l.suspects, l.in_flight, l.dead, l.done, l.served, l.last_served_at, l.last_round,
-  l.consecutive, l.last_track, l.probe_at, l.held_reason, l.rate_count, l.rate_period_s, l.window_began_at,
-  l.window_used
-from json_each(?2) j cross join lanes l on l.lane = j.value where l.queue = ?1
+select {lane} from json_each(?2) j cross join lanes l on l.lane = j.value where l.queue = ?1
 
 -- name: lanes_by_tenant
-select l.lane, l.tenant, l.state, l.weight, l.cap, l.turn, l.wake_at, l.waiting_main, l.waiting_bulk,
-  l.waiting_redrive, l.suspects, l.in_flight, l.dead, l.done, l.served, l.last_served_at, l.last_round,
-  l.consecutive, l.last_track, l.probe_at, l.held_reason, l.rate_count, l.rate_period_s, l.window_began_at,
-  l.window_used
-from json_each(?2) j cross join lanes l on l.queue = ?1 and l.tenant = j.value
+select {lane} from json_each(?2) j cross join lanes l on l.queue = ?1 and l.tenant = j.value
 
 -- name: lane_of_tenant
 select lane from lanes where queue = ? and tenant = ?
@@ -41,16 +40,13 @@ select lane from lanes where queue = ? and tenant = ?
 insert into lanes (queue, tenant) values (?, ?)
 
 -- name: ring
-select lane, tenant, state, weight, cap, turn, wake_at, waiting_main, waiting_bulk, waiting_redrive, suspects,
-  in_flight, dead, done, served, last_served_at, last_round, consecutive, last_track, probe_at, held_reason,
-  rate_count, rate_period_s, window_began_at, window_used
-from lanes indexed by ring where queue = ? and turn is not null order by turn limit ?
+select {lane} from lanes indexed by ring where queue = ? and turn is not null order by turn limit ?
 
 -- name: timers
-select lane, tenant, state, weight, cap, turn, wake_at, waiting_main, waiting_bulk, waiting_redrive, suspects,
-  in_flight, dead, done, served, last_served_at, last_round, consecutive, last_track, probe_at, held_reason,
-  rate_count, rate_period_s, window_began_at, window_used
-from lanes indexed by timer where queue = ? and wake_at <= ? order by wake_at limit ?
+select {lane} from lanes indexed by timer where queue = ? and wake_at <= ? order by wake_at limit ?
+
+-- name: lanes_after
+select {lane} from lanes where queue = ? and tenant > ? order by tenant limit ?
 
 -- name: next_due
 select min(due_at) from messages indexed by due

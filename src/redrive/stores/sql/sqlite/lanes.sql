@@ -31,12 +31,5 @@ heads (due_at) as (
 )
 select min(due_at) from heads
 
--- name: lanes
-select l.lane, l.tenant, l.state, l.weight, l.cap, l.turn, l.wake_at, l.waiting_main, l.waiting_bulk,
-  l.waiting_redrive, l.suspects, l.in_flight, l.dead, l.done, l.served, l.last_served_at, l.last_round,
-  l.consecutive, l.last_track, l.probe_at, l.held_reason, l.rate_count, l.rate_period_s, l.window_began_at,
-  l.window_used
-from lanes l where l.queue = ? and l.tenant > ? order by l.tenant limit ?
-
 -- name: queue_names
 select name from queues order by name

@@ -5,29 +5,32 @@
 -- name: lease_of_token
 select lease from leases where token = ?
 
+-- As `Settled` reads it; a completed one has more.
+-- part: settled
+seq, id, ?2, lane, queue, track, generation, crashes, operation, attempts
+
 -- All that one lease completes, by one statement.
 -- name: complete
 update messages set state = 'done', lease = null, lapse = null, finished_at = ?3
 where id in (select value from json_each(?1)) and lease = ?2
-returning seq, id, ?2, lane, queue, generation, dedupe, parent, open_children,
-  open_children > 0 or exists (select 1 from messages c indexed by family where c.parent = messages.id),
-  operation, attempts
+returning {settled}, dedupe, parent, open_children,
+  open_children > 0 or exists (select 1 from messages c indexed by family where c.parent = messages.id)
 
 -- name: retry
 update messages set state = 'waiting', lease = null, lapse = null, due_at = ?3, crashes = 0
 where id = ?1 and lease = ?2
-returning seq, id, ?2, lane, queue, track, operation, attempts
+returning {settled}
 
 -- name: release
 update messages set state = 'waiting', due_at = ?3, lease = null, lapse = null, crashes = crashes + ?4,
   attempts = max(0, attempts - (lapse is not 'expired'))
 where id = ?1 and lease = ?2
-returning seq, id, ?2, lane, queue, track, crashes
+returning {settled}
 
 -- name: bury
 update messages set state = 'dead', lease = null, lapse = null, died_at = ?3, reason = ?4, fingerprint = ?5
 where id = ?1 and lease = ?2
-returning seq, id, ?2, lane, queue, generation, operation, attempts
+returning {settled}
 
 -- name: remove_body
 delete from bodies where seq = ? and headers is null

@@ -19,17 +19,6 @@ where m.lease = ?2 and m.state = 'claimed' order by j.key limit ?3
 select seq, lane, track, crashes from messages indexed by expiry
 where queue = ? and state = 'waiting' and expires_at <= ? order by expires_at limit ?
 
--- Taken over twice, an expired message is still an expired one: no attempt was counted for it.
--- name: take_lost
-update messages set lease = ?2, lapse = coalesce(lapse, 'lost') where seq = ?1
-returning seq, id, lane, enqueued_at, ttl_s, first_track, dedupe, due_at, expires_at, attempts, crashes,
-  generation, operation, lapse, parent
-
--- name: take_expired
-update messages set state = 'claimed', lease = ?2, lapse = 'expired' where seq = ?1
-returning seq, id, lane, enqueued_at, ttl_s, first_track, dedupe, due_at, expires_at, attempts, crashes,
-  generation, operation, lapse, parent
-
 -- A parent with open children is not in the index. A child stays while its parent is not settled: it may fan out
 -- again, and what it fans out must be known then.
 -- name: finished_before
