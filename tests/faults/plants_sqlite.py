@@ -8,9 +8,11 @@ from typing import Any
 
 from redrive.core.message import Entry
 from redrive.core.ports import Receipt
+from redrive.stores.rules.judging import body_hash
 from redrive.stores.sqlite import SqliteStore, append, claim, settle, upkeep
 from redrive.stores.sqlite.lane_book import LaneBook
-from redrive.stores.sqlite.writer import Unit, Writer
+from redrive.stores.sqlite.unit import Unit
+from redrive.stores.sqlite.writer import Writer
 from tests.faults.plants import Bugs, Fire, replace_method
 
 _TURNS = 20
@@ -95,7 +97,7 @@ def _take_keys(unit: Unit, entries: Sequence[Entry]) -> None:
     messages = [entry.message for entry in entries if entry.message.dedupe is not None]
     book = LaneBook.named(unit, entries[0].message.queue)
     keys = [
-        (book.tenant(message.tenant).lane, message.dedupe, message.id, append.body_hash(message.body))
+        (book.tenant(message.tenant).lane, message.dedupe, message.id, body_hash(message.body))
         for message in messages
     ]
     unit.db.executemany(append.SQL["take_key"], keys)

@@ -32,6 +32,7 @@ from redrive.core.ports import PAGE, Claim, Claimed, Cleanup, OwnIndex, QueueCou
 from redrive.core.records import Document, JournalRow, Record
 from redrive.core.settings import FinishedSettings
 from redrive.core.verdict import Settlement
+from redrive.stores.rules.judging import check_entries
 from redrive.stores.sqlite import (
     append,
     claim,
@@ -48,7 +49,7 @@ from redrive.stores.sqlite import (
 from redrive.stores.sqlite.clock import Instant, Machine, UptimeClock
 from redrive.stores.sqlite.connection import translated
 from redrive.stores.sqlite.opening import Workings
-from redrive.stores.sqlite.writer import Unit, Work
+from redrive.stores.sqlite.unit import Unit, Work
 
 __all__ = ["SqliteStore"]
 
@@ -124,7 +125,7 @@ class SqliteStore:
         return self._instant().now
 
     async def append(self, groups: Sequence[Sequence[Entry]]) -> list[list[Receipt]]:
-        entries = append.check_entries(groups)
+        entries = check_entries(groups)
         if not entries:
             return [[] for _ in groups]
         return await self._write(lambda unit: append.append(unit, groups, entries))

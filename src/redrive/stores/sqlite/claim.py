@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import starmap
 from typing import NamedTuple
 
 import apsw
@@ -18,11 +19,11 @@ from redrive.core.lanes import LaneState, Turn, take_turns
 from redrive.core.limits import reserve
 from redrive.core.message import Delivery, Lease
 from redrive.core.ports import Claim, Claimed
+from redrive.stores.rules.lane_row import LaneRow
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.lane_book import LaneBook, find_queue
-from redrive.stores.sqlite.lane_row import LaneRow
 from redrive.stores.sqlite.rows import ClaimedRow, decode_numbers, encode_list, read_deliveries
-from redrive.stores.sqlite.writer import Unit
+from redrive.stores.sqlite.unit import Unit
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "claim")
@@ -73,7 +74,7 @@ def held(db: apsw.Connection, token: str) -> list[Delivery] | None:
     if row is None:
         return None
     number, until_at, seqs, probes, queue = row
-    rows = [ClaimedRow._make(row) for row in db.execute(SQL["held"], (seqs, number))]
+    rows = [ClaimedRow(*row) for row in db.execute(SQL["held"], (seqs, number))]
     tenants = {lane: db.execute(SQL["tenant"], (lane,)).get for lane in {row.lane for row in rows}}
     return read_deliveries(db, rows, Lease(queue, token, until_at), tenants, decode_numbers(probes))
 
@@ -180,7 +181,7 @@ def _hand_out(unit: Unit, book: LaneBook, asked: Claim, chosen: _Chosen) -> list
     lease = Lease(asked.queue, asked.token, unit.now + round(asked.lease_s * 1000))
     numbers = encode_list(seqs)
     number = add_lease(unit, book.queue.queue, lease, seqs, probes)
-    taken = map(ClaimedRow._make, unit.db.execute(SQL["take"], (numbers, number)))
+    taken = starmap(ClaimedRow, unit.db.execute(SQL["take"], (numbers, number)))
     rows = {row.seq: row for row in taken}
     return read_deliveries(unit.db, [rows[seq] for seq in seqs], lease, book.tenants(), probes)
 

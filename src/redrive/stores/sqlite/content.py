@@ -12,15 +12,15 @@ removes it, in the same transaction.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
 
 import apsw
 
-from redrive.core.errors import InvalidMessage
 from redrive.core.failure import Failure
 from redrive.core.message import Message
+from redrive.stores.rules.judging import Parents, named_parents
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.rows import encode_list
 from redrive.stores.statements import load_sql
@@ -28,31 +28,14 @@ from redrive.stores.statements import load_sql
 SQL = load_sql(DIALECT, "content")
 SETTLE = load_sql(DIALECT, "settle")
 
-Parents = dict[str, int | None]
-"""The parents that a call names, with the size of their bodies; None for one that cannot have children."""
-
 
 def find_parents(db: apsw.Connection, queue: int, messages: Iterable[Message]) -> Parents:
     """The parents of these messages, as the file knows them."""
-    found: Parents = {message.parent: None for message in messages if message.parent is not None}
+    found = named_parents(messages)
     if found:
         rows: list[Any] = db.execute(SQL["parents"], (queue, encode_list(list(found)))).fetchall()
         found.update(rows)
     return found
-
-
-def shared_size(parents: Mapping[str, int | None], message: Message, index: int | None = None) -> int:
-    """What a message shares with its siblings, in bytes; InvalidMessage when it has no such parent."""
-    if message.parent is None:
-        return 0
-    size = parents[message.parent]
-    if size is None:
-        raise InvalidMessage(
-            f"its parent {message.parent} is not in queue {message.queue}, or is finished and has lost "
-            "its body: append the parent first, and children only while it lives",
-            index,
-        )
-    return size
 
 
 def open_children(db: apsw.Connection, messages: Iterable[Message]) -> None:

@@ -1,8 +1,7 @@
 """The lanes of one queue during one transaction: read once, changed in memory, written once.
 
 Every verb changes lanes through a LaneBook, so where a lane stands (ring, timer, parked) is decided in one
-place, with `core.lanes.place`. A lane may stay in the ring, or wake, with nothing due after its messages were
-removed: the next claim finds that out and places it again.
+place, by `rules.placing`.
 """
 
 from __future__ import annotations
@@ -13,11 +12,12 @@ from dataclasses import dataclass
 import apsw
 import msgspec
 
-from redrive.core.lanes import LaneState, Place, Ring, next_run_at, place
+from redrive.core.lanes import LaneState, Ring
 from redrive.core.limits import Window
+from redrive.stores.rules.lane_row import LaneRow, read_lane
+from redrive.stores.rules.placing import join_ring, place_lane
 from redrive.stores.sqlite.connection import DIALECT
-from redrive.stores.sqlite.lane_row import LaneRow, read_lane
-from redrive.stores.sqlite.writer import Unit
+from redrive.stores.sqlite.unit import Unit
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "lane_book")
@@ -106,8 +106,7 @@ class LaneBook:
 
     def join_ring(self, lane: LaneRow) -> None:
         """To the ring's tail, with a whole turn before it."""
-        lane.turn, lane.wake_at, lane.consecutive = self.queue.ring.rotate(), None, 0
-        lane.last_round = self.queue.ring.round
+        join_ring(lane, self.queue.ring)
         self._unit.due.add(self.queue.name)
 
     def next_due_at(self, lane: LaneRow) -> int | None:
@@ -122,7 +121,8 @@ class LaneBook:
     def close(self) -> None:
         """Place every lane that was read, and write what changed."""
         for lane in self._lanes.values():
-            self._place(lane)
+            if place_lane(lane, self.queue.ring, self._unit.now, self.next_due_at):
+                self._unit.due.add(self.queue.name)
         self.write_places()
         self._write_switches()
         self._write_windows()
@@ -186,27 +186,6 @@ class LaneBook:
     def _keep(self, lane: LaneRow) -> LaneRow:
         self._lanes[lane.lane] = self._by_tenant[lane.tenant] = lane
         return lane
-
-    def _place(self, lane: LaneRow) -> None:
-        if lane.was_idle and lane.came_due_at is not None:
-            lane.last_round = self.queue.ring.round
-        if lane.count() == 0 or not (lane.may_run() or lane.may_probe()):
-            lane.turn = lane.wake_at = None
-        elif lane.turn is None or lane.free_at(self._unit.now) > self._unit.now:
-            lane.turn = None
-            self._place_outside(lane)
-
-    def _place_outside(self, lane: LaneRow) -> None:
-        if lane.wake_at is None and not lane.was_idle:
-            due_at = self.next_due_at(lane)
-        else:
-            due_at = min((at for at in (lane.wake_at, lane.came_due_at) if at is not None), default=None)
-        free_at = lane.free_at(self._unit.now)
-        where = place(lane.state, lane.in_flight, lane.cap, due_at, self._unit.now, lane.probe_at, free_at)
-        if where is Place.RING:
-            self.join_ring(lane)
-        else:
-            lane.wake_at = next_run_at(lane.state, due_at, lane.probe_at, free_at)
 
 
 def _counters(lanes: Iterable[LaneRow]) -> list[tuple[int | str | None, ...]]:

@@ -9,12 +9,12 @@ import apsw
 from redrive.core.errors import ConfigurationError
 from redrive.core.lanes import Lane, LaneChange, LaneState
 from redrive.core.ports import QueueCounts
+from redrive.stores.rules.lane_row import read_lane
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.lane_book import SQL as BOOK
 from redrive.stores.sqlite.lane_book import LaneBook, find_queue
-from redrive.stores.sqlite.lane_row import read_lane
 from redrive.stores.sqlite.ledger import snapshot
-from redrive.stores.sqlite.writer import Unit
+from redrive.stores.sqlite.unit import Unit
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "lanes")

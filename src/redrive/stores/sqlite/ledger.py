@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
+import msgspec
 
 from redrive.core.errors import InvalidMessage
 from redrive.core.letters import Account, DeadLetter, LetterPage, Removal
@@ -33,7 +34,7 @@ _BEFORE_ALL = (-(1 << 62), 0)
 _OPEN = frozenset((State.WAITING, State.CLAIMED, State.DEAD))
 
 
-class AccountRow(NamedTuple):
+class AccountRow(msgspec.Struct, frozen=True, gc=False):
     """All that is known of a message, its failures and re-drives left out."""
 
     seq: int
@@ -107,7 +108,7 @@ def letters(db: apsw.Connection, queue: str | None, after: str | None, limit: in
 
 
 def _rows(db: apsw.Connection, statement: str, *arguments: int | str) -> list[AccountRow]:
-    return [AccountRow._make(row) for row in db.execute(SQL[statement], arguments)]
+    return [AccountRow(*row) for row in db.execute(SQL[statement], arguments)]
 
 
 def _accounts(db: apsw.Connection, rows: Sequence[AccountRow]) -> list[Account]:

@@ -8,12 +8,15 @@ body; open children keep a body all the same, and whatever is removed frees its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from redrive.core.letters import DeadLetter, LetterKey, RedriveResult
 from redrive.core.lifecycle import Move, State, after
 from redrive.core.message import Message, content_digest
-from redrive.stores.sqlite.append import body_hash
+from redrive.stores.rules.judging import body_hash, shared_size
+from redrive.stores.rules.tallies import Count, Tallies
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.content import (
     add_failures,
@@ -24,12 +27,11 @@ from redrive.stores.sqlite.content import (
     remove_bodies,
     remove_failures,
     remove_letters,
-    shared_size,
 )
 from redrive.stores.sqlite.lane_book import LaneBook, find_queue
 from redrive.stores.sqlite.rows import encode_headers
-from redrive.stores.sqlite.tallies import Count, Tallies
-from redrive.stores.sqlite.writer import Unit
+from redrive.stores.sqlite.tallies import write_tallies
+from redrive.stores.sqlite.unit import Unit
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "moves")
@@ -37,14 +39,14 @@ SETTLE = load_sql(DIALECT, "settle")
 LAST_SEQ = load_sql(DIALECT, "append")["last_seq"]
 
 
-class _Redriven(NamedTuple):
+class _Redriven(msgspec.Struct, frozen=True, gc=False):
     seq: int
     id: str
     lane: int
     generation: int
 
 
-class _Removed(NamedTuple):
+class _Removed(msgspec.Struct, frozen=True, gc=False):
     seq: int
     id: str
     lane: int
@@ -53,7 +55,7 @@ class _Removed(NamedTuple):
     open_children: int
 
 
-class _Cancelled(NamedTuple):
+class _Cancelled(msgspec.Struct, frozen=True, gc=False):
     seq: int
     id: str
     lane: int
@@ -74,11 +76,9 @@ def redrive(
     if book is None:
         return set()
     bindings = [(each.id, each.generation, book.queue.queue, unit.now, operation) for each in letters]
-    rows = [_Redriven._make(row) for row in unit.db.executemany(SQL["redrive"], bindings)]
+    rows = [_Redriven(*row) for row in unit.db.executemany(SQL["redrive"], bindings)]
     for row in rows:
-        lane = book.lane(row.lane)
-        lane.dead -= 1
-        lane.add("redrive", unit.now)
+        book.lane(row.lane).redrive(unit.now)
     unit.db.executemany(
         SQL["add_redrive"],
         [(row.seq, row.generation, unit.now, actor, operation, RedriveResult.PENDING) for row in rows],
@@ -97,7 +97,7 @@ def remove(
         return set()
     what = (book.queue.queue, move, actor, unit.now, operation)
     bindings = [(each.id, each.generation, *what) for each in letters]
-    rows = [_Removed._make(row) for row in unit.db.executemany(SQL["remove"], bindings)]
+    rows = [_Removed(*row) for row in unit.db.executemany(SQL["remove"], bindings)]
     for row in rows:
         book.lane(row.lane).dead -= 1
     _free_keys(unit, rows)
@@ -118,7 +118,7 @@ def undiscard(unit: Unit, queue: str, letters: Sequence[LetterKey], operation: s
     add_letters(unit.db, [seq for seq, _, _ in rows])
     tallies = Tallies()
     tallies.add(operation, Count.MOVED, len(rows))
-    tallies.write(unit)
+    write_tallies(unit, tallies)
     book.close()
     return {message_id for _, message_id, _ in rows}
 
@@ -130,7 +130,7 @@ def _end_deaths(
     remove_letters(unit.db, moved)
     tallies = Tallies()
     tallies.add(operation, Count.MOVED, len(moved))
-    tallies.write(unit)
+    write_tallies(unit, tallies)
     book.close()
     return moved
 
@@ -150,7 +150,7 @@ def cancel(unit: Unit, queue: str, ids: Sequence[str], actor: str, move: Move = 
     if book is None:
         return set()
     bindings = [(each, book.queue.queue, move, actor, unit.now) for each in ids]
-    rows = [_Cancelled._make(row) for row in unit.db.executemany(SQL["cancel"], bindings)]
+    rows = [_Cancelled(*row) for row in unit.db.executemany(SQL["cancel"], bindings)]
     tallies = Tallies()
     for row in rows:
         book.lane(row.lane).leave(row.track, suspect=row.crashes > 0)
@@ -160,7 +160,7 @@ def cancel(unit: Unit, queue: str, ids: Sequence[str], actor: str, move: Move = 
     ended = [(row.seq, row.generation, RedriveResult.REMOVED) for row in rows if row.generation > 0]
     unit.db.executemany(SETTLE["redrive_result"], ended)
     _free_keys(unit, rows)
-    tallies.write(unit)
+    write_tallies(unit, tallies)
     book.close()
     return {row.id for row in rows}
 

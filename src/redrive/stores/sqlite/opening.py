@@ -21,10 +21,10 @@ from redrive.stores.sqlite.checkpoint import Checkpointer
 from redrive.stores.sqlite.clock import Instant
 from redrive.stores.sqlite.connection import descriptors_gone, open_reader, open_writer, prepare
 from redrive.stores.sqlite.forks import Section, check_usable
-from redrive.stores.sqlite.turn_lock import TurnLock
+from redrive.stores.sqlite.turn_lock import PATIENCE_S, TurnLock, held_too_long
 from redrive.stores.sqlite.wait import Waiting
 from redrive.stores.sqlite.witness import find_loss
-from redrive.stores.sqlite.writer import PATIENCE_S, Writer
+from redrive.stores.sqlite.writer import Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,7 @@ def open_file(path: Path) -> Opened:
         ) from error
     if not lock.take(PATIENCE_S):
         lock.close()
-        raise StoreUnavailable(
-            f"{path} has been held by another Redrive process for {PATIENCE_S:.0f} s: "
-            "see whether one of them is stopped, then try again"
-        )
+        raise held_too_long(path)
     try:
         with Section():
             prepare(path)

@@ -8,7 +8,7 @@ import msgspec
 from redrive.core.errors import InvalidMessage, VersionConflict
 from redrive.core.records import Document, JournalRow, Record
 from redrive.stores.sqlite.connection import DIALECT
-from redrive.stores.sqlite.writer import Unit
+from redrive.stores.sqlite.unit import Unit
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "records")

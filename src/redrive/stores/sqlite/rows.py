@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 import msgspec
@@ -27,7 +27,7 @@ _decode_numbers = msgspec.json.Decoder(list[int]).decode
 _encode = msgspec.json.Encoder().encode
 
 
-class ClaimedRow(NamedTuple):
+class ClaimedRow(msgspec.Struct, frozen=True, gc=False):
     """A message that is handed out, without its content."""
 
     seq: int
@@ -104,7 +104,7 @@ def _with_parent(delivery: Delivery, body: bytes | None) -> Delivery:
     return replace(delivery, unreadable=delivery.unreadable or why)
 
 
-def encode_list(values: Sequence[int] | Sequence[str]) -> str:
+def encode_list(values: Sequence[int] | Sequence[str] | Sequence[tuple[str, str]]) -> str:
     """Many values as one argument of a statement, and as a lease keeps them: JSON."""
     return _encode(values).decode()
 

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
+
+import msgspec
 
 from redrive.core.failure import REASON_LENGTH, Failure, clip
 from redrive.core.letters import RedriveResult
 from redrive.core.message import Lapse, Lease
 from redrive.core.settings import FinishedSettings
 from redrive.core.verdict import Bury, Complete, HoldLane, Release, RetryAt, Settlement
+from redrive.stores.rules.lane_row import LaneRow
+from redrive.stores.rules.tallies import Count, Tallies
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.content import add_failures, add_letters, close_children, remove_bodies
 from redrive.stores.sqlite.lane_book import LaneBook
-from redrive.stores.sqlite.lane_row import LaneRow
 from redrive.stores.sqlite.rows import encode_list
-from redrive.stores.sqlite.tallies import Count, Tallies
-from redrive.stores.sqlite.writer import Unit
+from redrive.stores.sqlite.tallies import write_tallies
+from redrive.stores.sqlite.unit import Unit
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "settle")
@@ -30,7 +33,7 @@ Held = tuple[str, int]
 """A message's id and the number of the lease under which it is settled."""
 
 
-class Settled(NamedTuple):
+class Settled(msgspec.Struct, frozen=True, gc=False):
     """A message that a verdict moved; `lease` is the one that it was settled under."""
 
     seq: int
@@ -49,27 +52,16 @@ class Settled(NamedTuple):
         return self.id, self.lease
 
 
-class Completed(NamedTuple):
-    """A message that was done: the same, and what else ends with it."""
+class Completed(Settled, frozen=True, gc=False):
+    """A message that was done, and what else ends with it."""
 
-    seq: int
-    id: str
-    lease: int
-    lane: int
-    queue: int
-    track: str
-    generation: int
-    crashes: int
-    operation: str | None
-    attempts: int
     dedupe: str | None
     parent: str | None
     open_children: int
     is_parent: bool
 
-    @property
-    def held(self) -> Held:
-        return self.id, self.lease
+
+T = TypeVar("T", bound=Settled)
 
 
 def extend(unit: Unit, leases: Sequence[Lease], lease_s: float) -> set[str]:
@@ -114,7 +106,7 @@ class _Settling:
         self._let_go()
         add_failures(self._db, self._failures)
         add_letters(self._db, self._buried)
-        self._tallies.write(self._unit)
+        write_tallies(self._unit, self._tallies)
         for book in self._books.values():
             book.close()
         return {held[0] for kind in asked.values() for held in kind if held not in self._moved}
@@ -140,17 +132,16 @@ class _Settling:
     def _lane(self, row: Settled) -> LaneRow:
         return self._book(row.queue).lane(row.lane)
 
-    def _move(self, statement: str, bindings: Iterable[tuple[Any, ...]]) -> list[Settled]:
+    def _move(self, statement: str, bindings: Iterable[tuple[Any, ...]], kind: type[T]) -> list[T]:
         """Run a guarded statement for each; the rows that moved."""
-        rows = [Settled._make(row) for row in self._db.executemany(SQL[statement], bindings)]
-        self._moved.update([row.held for row in rows])
+        rows = [kind(*row) for row in self._db.executemany(SQL[statement], bindings)]
+        self._moved.update([(row.id, row.lease) for row in rows])
         return rows
 
     def _complete(self, asked: Mapping[Held, Complete]) -> None:
         now = self._unit.now
         batches = [(encode_list(ids), lease, now) for lease, ids in _by_lease(asked).items()]
-        rows = [Completed._make(row) for row in self._db.executemany(SQL["complete"], batches)]
-        self._moved.update([row.held for row in rows])
+        rows = self._move("complete", batches, Completed)
         remove_bodies(self._db, [(row.seq, row.open_children) for row in rows])
         close_children(self._db, [row.parent for row in rows])
         ends_at = now + round(self._finished.dedupe_s * 1000)
@@ -163,25 +154,19 @@ class _Settling:
         for queue in {queue for queue, _ in counts}:
             self._book(queue).read_ahead(lanes=(number for where, number in counts if where == queue))
         for (queue, number), count in counts.items():
-            lane = self._book(queue).lane(number)
-            lane.in_flight -= count
-            lane.complete(count, parents[queue, number])
-            lane.end_hold()
+            self._book(queue).lane(number).complete(count, parents[queue, number])
 
     def _retry(self, asked: Mapping[Held, RetryAt]) -> None:
-        rows = self._move("retry", [(*held, verdict.due_at) for held, verdict in asked.items()])
+        rows = self._move("retry", [(*held, verdict.due_at) for held, verdict in asked.items()], Settled)
         for row in rows:
             verdict = asked[row.held]
-            lane = self._lane(row)
-            lane.in_flight -= 1
-            lane.end_hold()
-            lane.add(row.track, verdict.due_at)
+            self._lane(row).retry(row.track, verdict.due_at)
             self._failures.append((row.seq, verdict.failure))
         self._judge(rows, Count.FAILED)
 
     def _release(self, asked: Mapping[Held, Release]) -> None:
         bindings = [(*held, verdict.due_at, verdict.failure is not None) for held, verdict in asked.items()]
-        for row in self._move("release", bindings):
+        for row in self._move("release", bindings, Settled):
             verdict = asked[row.held]
             self._give_back(row, verdict.due_at)
             if verdict.failure is not None:
@@ -189,13 +174,10 @@ class _Settling:
 
     def _give_back(self, row: Settled, due_at: int) -> LaneRow:
         """The lane of a message that waits again."""
-        lane = self._lane(row)
-        lane.in_flight -= 1
-        if row.crashes == 0:
-            lane.add(row.track, due_at)
-        else:
-            lane.suspects += 1
-            self._unit.due.add(self._books[row.queue].queue.name)
+        lane, suspect = self._lane(row), row.crashes > 0
+        lane.give_back(row.track, due_at, suspect=suspect)
+        if suspect:
+            self._unit.due.add(self._book(row.queue).queue.name)
         return lane
 
     def _bury(self, asked: Mapping[Held, Bury]) -> None:
@@ -203,13 +185,9 @@ class _Settling:
             (*held, self._unit.now, verdict.reason, verdict.failure.fingerprint)
             for held, verdict in asked.items()
         ]
-        rows = self._move("bury", bindings)
+        rows = self._move("bury", bindings, Settled)
         for row in rows:
-            lane = self._lane(row)
-            lane.in_flight -= 1
-            lane.dead += 1
-            if row.held not in self._lapses:
-                lane.end_hold()
+            self._lane(row).bury(tried=row.held not in self._lapses)
             self._failures.append((row.seq, asked[row.held].failure))
             self._buried.append(row.seq)
         self._judge(rows, Count.FAILED, Count.DEAD)
@@ -217,11 +195,11 @@ class _Settling:
 
     def _hold(self, asked: Mapping[Held, HoldLane]) -> None:
         """The last of all verdicts of a call, so that a hold stands whatever else came with it."""
-        for row in self._move("release", [(*held, self._unit.now, False) for held in asked]):
+        for row in self._move("release", [(*held, self._unit.now, False) for held in asked], Settled):
             verdict = asked[row.held]
             self._give_back(row, self._unit.now).hold(verdict.probe_at, clip(verdict.reason, REASON_LENGTH))
 
-    def _judge(self, rows: Sequence[Settled | Completed], what: Count, end: Count | None = None) -> None:
+    def _judge(self, rows: Sequence[Settled], what: Count, end: Count | None = None) -> None:
         """Count settled attempts for the operations that brought their messages back."""
         for row in rows:
             if row.operation is not None:
@@ -229,7 +207,7 @@ class _Settling:
                 if end is not None:
                     self._tallies.add(row.operation, end)
 
-    def _end_redrives(self, rows: Sequence[Settled | Completed], result: RedriveResult) -> None:
+    def _end_redrives(self, rows: Sequence[Settled], result: RedriveResult) -> None:
         ended = [(row.seq, row.generation, result) for row in rows if row.generation > 0]
         self._db.executemany(SQL["redrive_result"], ended)
 

@@ -15,8 +15,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from redrive.core.errors import StoreUnavailable
 from redrive.machine.forks import watch
 from redrive.machine.private import open_beside
+
+PATIENCE_S = 30.0
 
 _SHORT_S = 0.0001
 _LONG_S = 0.001
@@ -76,6 +79,14 @@ class TurnLock:
         self.closed = True
         os.close(self._gate)
         os.close(self._turn)
+
+
+def held_too_long(path: Path) -> StoreUnavailable:
+    """The turn of a database did not come within PATIENCE_S."""
+    return StoreUnavailable(
+        f"{path} has been held by another Redrive process for {PATIENCE_S:.0f} s: "
+        "see whether one of them is stopped, then try again"
+    )
 
 
 def _try_lock(file: int) -> bool:

@@ -8,6 +8,7 @@ the file is empty.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import starmap
 from typing import Any
 
 import apsw
@@ -21,7 +22,7 @@ from redrive.stores.sqlite.content import close_children, remove_failures
 from redrive.stores.sqlite.lane_book import LaneBook, find_queue
 from redrive.stores.sqlite.rows import ClaimedRow, read_deliveries
 from redrive.stores.sqlite.tallies import remove_tallies
-from redrive.stores.sqlite.writer import Unit
+from redrive.stores.sqlite.unit import Unit
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "upkeep")
@@ -56,7 +57,7 @@ def reclaim(unit: Unit, queue: str, token: str, lease_s: float, limit: int) -> l
     rows: list[ClaimedRow] = []
     for statement, seqs in (("take_lost", lost), ("take_expired", expired)):
         taken = unit.db.executemany(CLAIM[statement], [(seq, number) for seq in seqs])
-        rows += map(ClaimedRow._make, taken)
+        rows += starmap(ClaimedRow, taken)
     for row in rows:
         book.lane(row.lane)
     deliveries = read_deliveries(unit.db, rows, lease, book.tenants())
@@ -82,9 +83,7 @@ def _let_go_lost(unit: Unit, queue: int, limit: int) -> list[int]:
 def _expired(unit: Unit, book: LaneBook, limit: int) -> list[int]:
     rows: list[Any] = unit.db.execute(SQL["expired"], (book.queue.queue, unit.now, limit)).fetchall()
     for _, number, track, crashes in rows:
-        lane = book.lane(number)
-        lane.leave(track, suspect=crashes > 0)
-        lane.in_flight += 1
+        book.lane(number).take_over(track, suspect=crashes > 0)
     return [seq for seq, *_ in rows]
 
 

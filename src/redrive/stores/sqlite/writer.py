@@ -20,23 +20,22 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import apsw
 
-from redrive.core.errors import StoreError, StoreFull, StoreUnavailable
+from redrive.core.errors import StoreError, StoreFull
 from redrive.stores.sqlite.clock import Instant
 from redrive.stores.sqlite.connection import check_schema, describe, translated
 from redrive.stores.sqlite.forks import Section
 from redrive.stores.sqlite.reserve import Room
-from redrive.stores.sqlite.turn_lock import Offer, TurnLock
+from redrive.stores.sqlite.turn_lock import PATIENCE_S, Offer, TurnLock, held_too_long
+from redrive.stores.sqlite.unit import Job, Transaction, Unit, Work
 from redrive.stores.sqlite.witness import Witness
 
 T = TypeVar("T")
 
-PATIENCE_S = 30.0
 _GROUP_S = 0.010
 _BUSY_S = 0.010
 _SLOW_COMMIT_S = 0.003
@@ -44,49 +43,6 @@ _MEMORY = 0.2
 _FULL = 2
 
 _log = logging.getLogger("redrive.stores.sqlite")
-
-
-@dataclass(slots=True)
-class Unit:
-    """What a piece of work writes with. `due` collects the queues in which it made work due."""
-
-    db: apsw.Connection
-    at: Instant
-    due: set[str] = field(default_factory=set)
-
-    @property
-    def now(self) -> int:
-        return self.at.now
-
-
-Work = Callable[[Unit], T]
-
-
-@dataclass(slots=True)
-class _Job:
-    work: Work[Any]
-    future: asyncio.Future[Any]
-    drains: bool
-    repeated: bool = False
-    result: Any = None
-    error: Exception | None = None
-
-    def answer(self) -> None:
-        if self.future.done():
-            return
-        if self.error is not None:
-            self.future.set_exception(self.error)
-        else:
-            self.future.set_result(self.result)
-
-
-@dataclass(slots=True)
-class _Transaction:
-    """The calls of one transaction, the queues in which they made work due, and what went wrong."""
-
-    group: list[_Job] = field(default_factory=list)
-    due: set[str] = field(default_factory=set)
-    error: BaseException | None = None
 
 
 class Writer:
@@ -106,7 +62,7 @@ class Writer:
         self._section = Section()
         self._clock, self._committed = clock, committed
         self._thread = ThreadPoolExecutor(1, "redrive-sqlite-commit")
-        self._jobs: deque[_Job] = deque()
+        self._jobs: deque[Job] = deque()
         self._loop = asyncio.get_running_loop()
         self._working = False
         self._idle: asyncio.Future[None] | None = None
@@ -126,7 +82,7 @@ class Writer:
         """Run work and answer after its commit. `drains`: it must go on when the disk is full."""
         if self._closed:
             raise StoreError(f"{self._path} is closed: open the store before using it")
-        job = _Job(work, asyncio.get_running_loop().create_future(), drains)
+        job = Job(work, asyncio.get_running_loop().create_future(), drains)
         self._jobs.append(job)
         if not self._working:
             self._working = True
@@ -169,7 +125,7 @@ class Writer:
             self._call(self._refuse, error)
             return
         if not taken:
-            self._call(self._refuse, _held(self._path))
+            self._call(self._refuse, held_too_long(self._path))
             return
         offer = Offer(self._lock.release)
         self._call(self._accept, offer)
@@ -191,7 +147,7 @@ class Writer:
 
     def _use_turn(self) -> None:
         """On the loop, in our turn: one transaction, which ends with the turn given up."""
-        transaction = _Transaction()
+        transaction = Transaction()
         begun = False
         self._section.enter()
         try:
@@ -231,7 +187,7 @@ class Writer:
         self._witness.advance()
         return True
 
-    def _run_group(self, group: list[_Job], due: set[str]) -> None:
+    def _run_group(self, group: list[Job], due: set[str]) -> None:
         """Run what waits, until it is all done or the loop has been held long enough."""
         ends = time.perf_counter() + _GROUP_S
         while self._jobs and (not group or time.perf_counter() < ends):
@@ -244,7 +200,7 @@ class Writer:
                 continue
             self._run_job(job, due)
 
-    def _run_job(self, job: _Job, due: set[str]) -> None:
+    def _run_job(self, job: Job, due: set[str]) -> None:
         unit = Unit(self._connection, self._clock())
         self._connection.execute("savepoint unit")
         try:
@@ -259,7 +215,7 @@ class Writer:
             self._connection.execute("rollback to unit")
         self._connection.execute("release unit")
 
-    def _commit_in_thread(self, transaction: _Transaction) -> None:
+    def _commit_in_thread(self, transaction: Transaction) -> None:
         def commit() -> None:
             self._commit(transaction)
             self._call(self._conclude, transaction)
@@ -271,7 +227,7 @@ class Writer:
             self._commit(transaction)
             self._conclude(transaction)
 
-    def _commit(self, transaction: _Transaction) -> None:
+    def _commit(self, transaction: Transaction) -> None:
         """Commit and give the turn up, in whichever thread."""
         try:
             took_s = self._commit_now()
@@ -300,7 +256,7 @@ class Writer:
             with suppress(OSError):
                 self._lock.release()
 
-    def _conclude(self, transaction: _Transaction) -> None:
+    def _conclude(self, transaction: Transaction) -> None:
         """On the loop: answer the calls of a transaction that is over, and go on with the next."""
         try:
             match transaction.error:
@@ -318,7 +274,7 @@ class Writer:
         if transaction.error is not None:
             _raise_exit(transaction.error)
 
-    def _answer(self, transaction: _Transaction) -> None:
+    def _answer(self, transaction: Transaction) -> None:
         for job in transaction.group:
             job.answer()
         try:
@@ -326,7 +282,7 @@ class Writer:
         except Exception:  # noqa: BLE001 - a hint only: those who wait look again by themselves
             _log.exception("%s: waking those who wait failed", self._path)
 
-    def _drain(self, group: list[_Job], error: StoreFull) -> None:
+    def _drain(self, group: list[Job], error: StoreFull) -> None:
         """The disk is full: free the reserve, and let what drains the store try once more."""
         repeated = [job for job in group if job.drains and not job.repeated]
         self._fail([job for job in group if not job.drains or job.repeated], error)
@@ -336,13 +292,13 @@ class Writer:
             job.repeated, job.error = True, None
             self._jobs.appendleft(job)
 
-    def _fail(self, group: list[_Job], error: BaseException) -> None:
+    def _fail(self, group: list[Job], error: BaseException) -> None:
         failure = describe(error, self._path)
         for job in group:
             job.error = job.error or failure
             job.answer()
 
-    def _all(self) -> list[_Job]:
+    def _all(self) -> list[Job]:
         """Everybody who waits: no transaction can be begun for them."""
         jobs = list(self._jobs)
         self._jobs.clear()
@@ -360,13 +316,6 @@ class Writer:
         """Have the loop call a function; when it is closed, nobody waits for what it would say."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function, argument)
-
-
-def _held(path: Path) -> StoreUnavailable:
-    return StoreUnavailable(
-        f"{path} has been held by another Redrive process for {PATIENCE_S:.0f} s: "
-        "see whether one of them is stopped, then try again"
-    )
 
 
 def _raise_exit(error: BaseException) -> None:

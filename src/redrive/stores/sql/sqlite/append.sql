@@ -4,14 +4,15 @@
 select m.id, m.state, m.queue, l.tenant, m.first_track, m.dedupe, m.parent, m.content
 from messages m join lanes l using (lane) where m.id in (select value from json_each(?))
 
--- name: state_of
-select state from messages where id = ?
-
 -- name: last_seq
 select coalesce(max(seq), 0) from messages
 
--- name: dedupe_holder
-select id, hash from dedupe where lane = ? and key = ? and (expires_at is null or expires_at > ?)
+-- Each of the pairs is a tenant and a key. A holder whose record is gone was done: whatever else frees its key.
+-- name: holders
+select l.tenant, d.key, d.id, d.hash, coalesce(m.state, 'done')
+from json_each(?2) j cross join lanes l on l.queue = ?1 and l.tenant = j.value ->> 0
+  cross join dedupe d on d.lane = l.lane and d.key = j.value ->> 1 left join messages m on m.id = d.id
+where d.expires_at is null or d.expires_at > ?3
 
 -- name: add_message
 insert into messages (seq, id, queue, lane, state, track, due_at, expires_at, attempts, crashes, generation, size,

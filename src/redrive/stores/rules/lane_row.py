@@ -1,7 +1,8 @@
 """One lane as its row has it, while a write changes it.
 
 A hold with a `probe_at` was made by a verdict and ends with the first message that gets through; a person's
-pause or hold has none, and no verdict changes it. What was switched is written by the LaneBook.
+pause or hold has none, and no verdict changes it. Each method is what one move of a message, or one
+word of a person, does to the lane; whoever holds the rows writes them.
 """
 
 from __future__ import annotations
@@ -82,8 +83,41 @@ class LaneRow:
 
     def complete(self, count: int, parents: int) -> None:
         """Messages were done. A parent is no work of its own: its children are what was asked for."""
+        self.in_flight -= count
         self.done += count - parents
         self.served -= parents
+        self.end_hold()
+
+    def retry(self, track: str, due_at: int) -> None:
+        """A message was tried and waits again; it got through to its handler."""
+        self.in_flight -= 1
+        self.end_hold()
+        self.add(track, due_at)
+
+    def give_back(self, track: str, due_at: int, *, suspect: bool) -> None:
+        """A message waits again without having been tried to the end."""
+        self.in_flight -= 1
+        if suspect:
+            self.suspects += 1
+        else:
+            self.add(track, due_at)
+
+    def bury(self, *, tried: bool) -> None:
+        """A message died; one that was only taken over says nothing of a hold."""
+        self.in_flight -= 1
+        self.dead += 1
+        if tried:
+            self.end_hold()
+
+    def redrive(self, now: int) -> None:
+        """A dead letter waits again."""
+        self.dead -= 1
+        self.add("redrive", now)
+
+    def take_over(self, track: str, *, suspect: bool) -> None:
+        """A waiting message was taken by whoever ends it."""
+        self.leave(track, suspect=suspect)
+        self.in_flight += 1
 
     def set_rate(self, rate: Rate | None) -> None:
         """A person's word: it counts what the running period has handed out already."""
@@ -146,9 +180,9 @@ class LaneRow:
 
 
 def read_lane(row: Any) -> LaneRow:
-    """A row of `lane`, `ring` or `timers`."""
-    lane, tenant, state, weight, cap, turn, wake_at, main, bulk, redrive, *rest = row
-    *rest, rate_count, period_s, began_at, used = rest
+    """A lane of its row, whose columns are in the order of LaneRow; a rate and its window come last."""
+    lane, tenant, state, weight, cap, turn, wake_at, main, bulk, redrive, *counters = row
+    *counters, rate_count, period_s, began_at, used = counters
     found = LaneRow(
         lane,
         tenant,
@@ -158,7 +192,7 @@ def read_lane(row: Any) -> LaneRow:
         turn,
         wake_at,
         {"main": main, "bulk": bulk, "redrive": redrive},
-        *rest,
+        *counters,
     )
     if used:
         found.window = Window(began_at, used)
