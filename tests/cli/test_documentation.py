@@ -35,7 +35,7 @@ COMMANDS = dict(_commands(app, "redrive"))
 
 
 def test_there_are_commands() -> None:
-    assert len(COMMANDS) == 58
+    assert len(COMMANDS) == 59
 
 
 @pytest.mark.parametrize("command", COMMANDS)

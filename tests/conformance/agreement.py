@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from redrive.core.lanes import Lane
-from redrive.core.letters import OperationTally, Phase
+from redrive.core.letters import MessagePhase, OperationTally
 from redrive.core.lifecycle import State
 from redrive.core.ports import Store
 from tests.conformance.makers import account, letters, listed
@@ -27,10 +27,10 @@ async def check_agreement(store: Store, model: Model) -> None:
 
 
 _PHASES = {
-    State.WAITING: (Phase.WAITING, Phase.SCHEDULED),
-    State.CLAIMED: (Phase.RUNNING,),
-    State.DONE: (Phase.DONE,),
-    State.REMOVED: (Phase.REMOVED,),
+    State.WAITING: (MessagePhase.WAITING, MessagePhase.SCHEDULED),
+    State.CLAIMED: (MessagePhase.RUNNING,),
+    State.DONE: (MessagePhase.DONE,),
+    State.REMOVED: (MessagePhase.REMOVED,),
 }
 
 

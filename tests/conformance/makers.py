@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 
 from redrive.core.failure import Failure, Kind
 from redrive.core.lanes import Lane
-from redrive.core.letters import Account, DeadLetter, LetterKey, Listed, Phase
+from redrive.core.letters import Account, DeadLetter, LetterKey, Listed, MessagePhase
 from redrive.core.limits import Rate
 from redrive.core.message import Delivery, Entry, Message, Track, expiry
 from redrive.core.ports import APPEND_BYTES, Claim, Claimed, QueueCounts, Receipt, Store
@@ -219,7 +219,7 @@ async def letters(store: Store, queue: str | None = QUEUE) -> list[DeadLetter]:
 
 
 async def listed(
-    store: Store, phase: Phase, *, queue: str = QUEUE, tenant: str | None = None, limit: int = 500
+    store: Store, phase: MessagePhase, *, queue: str = QUEUE, tenant: str | None = None, limit: int = 500
 ) -> list[Listed]:
     """All messages of a phase, over all pages."""
     found: list[Listed] = []

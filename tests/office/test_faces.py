@@ -25,7 +25,7 @@ from redrive.cli import run
 from redrive.config import load
 from redrive.config.keys import VARIABLES
 from redrive.core.lanes import LaneChange
-from redrive.core.letters import Phase
+from redrive.core.letters import MessagePhase
 from redrive.core.limits import Rate
 from redrive.core.ports import Store
 from redrive.office.access import Role
@@ -101,7 +101,7 @@ async def _message(office: ActingOffice, filled: Filled) -> Any:
 
 
 async def _messages(office: ActingOffice, _: Filled) -> Any:
-    return (await office.message_list.page(Phase.WAITING, tenant="acme")).document
+    return (await office.message_list.page(MessagePhase.WAITING, tenant="acme")).document
 
 
 async def _remove_waiting(office: ActingOffice, _: Filled) -> Any:

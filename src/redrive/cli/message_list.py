@@ -10,7 +10,7 @@ from redrive.cli.problems import CommandError, Exit
 from redrive.cli.render.message import message_table
 from redrive.cli.session import NO_FLAGS, Flags, session
 from redrive.cli.times import Length
-from redrive.core.letters import Phase
+from redrive.core.letters import MessagePhase
 from redrive.core.ports import PAGE
 from redrive.office.documents.messages import RemovedMessages
 
@@ -20,7 +20,7 @@ messages = App(name="messages")
 @messages.command(name="list")
 async def list_messages(
     *,
-    state: Phase = Phase.WAITING,
+    state: MessagePhase = MessagePhase.WAITING,
     queue: str | None = None,
     tenant: str | None = None,
     older_than: Length = None,

@@ -140,7 +140,7 @@ class Account:
         return self.progress.state
 
 
-class Phase(StrEnum):
+class MessagePhase(StrEnum):
     """What people list messages by: `waiting` is due now, `scheduled` later; a dead one is a letter."""
 
     WAITING = "waiting"
@@ -157,7 +157,7 @@ class Listed:
     id: str
     queue: str
     tenant: str
-    phase: Phase
+    phase: MessagePhase
     enqueued_at: int
     due_at: int
     attempts: int

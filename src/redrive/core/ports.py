@@ -30,8 +30,8 @@ from redrive.core.letters import (
     LetterKey,
     LetterPage,
     MessagePage,
+    MessagePhase,
     OperationTally,
-    Phase,
 )
 from redrive.core.lifecycle import Move, State
 from redrive.core.limits import Rate
@@ -212,7 +212,7 @@ class Ledger(Protocol):
     async def messages(
         self,
         queue: str,
-        phase: Phase,
+        phase: MessagePhase,
         *,
         tenant: str | None = None,
         after: str | None = None,

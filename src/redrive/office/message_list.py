@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from redrive.core.errors import InvalidMessage
 from redrive.core.lanes import Lane
-from redrive.core.letters import Listed, MessagePage, Phase
+from redrive.core.letters import Listed, MessagePage, MessagePhase
 from redrive.core.ports import PAGE, Store
 from redrive.office.audit import Actor, action
 from redrive.office.documents.messages import MessageListDocument, listed_message
@@ -53,7 +53,7 @@ class MessageList:
 
     async def page(
         self,
-        phase: Phase,
+        phase: MessagePhase,
         *,
         queue: str | None = None,
         tenant: str | None = None,
@@ -106,7 +106,7 @@ class MessageList:
     async def _page(
         self,
         names: list[str],
-        phase: Phase,
+        phase: MessagePhase,
         tenant: str | None,
         before_at: int | None,
         after: str | None,
@@ -126,7 +126,7 @@ class MessageList:
         return ListedPage(found, f"{line[0]}@{place or ''}" if line else None)
 
     async def _read(
-        self, queue: str, phase: Phase, tenant: str | None, place: str | None, limit: int
+        self, queue: str, phase: MessagePhase, tenant: str | None, place: str | None, limit: int
     ) -> MessagePage:
         try:
             return await self._store.messages(queue, phase, tenant=tenant, after=place, limit=limit)

@@ -9,23 +9,25 @@ from rich.text import Text
 
 from redrive.cli.output import Output, name
 from redrive.cli.times import age, duration
-from redrive.core.letters import Listed, Phase
+from redrive.core.letters import Listed, MessagePhase
 
 _WHEN = {
-    Phase.WAITING: "due",
-    Phase.SCHEDULED: "due",
-    Phase.RUNNING: "lease",
-    Phase.DONE: "ended",
-    Phase.REMOVED: "ended",
+    MessagePhase.WAITING: "due",
+    MessagePhase.SCHEDULED: "due",
+    MessagePhase.RUNNING: "lease",
+    MessagePhase.DONE: "ended",
+    MessagePhase.REMOVED: "ended",
 }
 
 
-def message_table(output: Output, messages: Sequence[Listed], now: int, phase: Phase) -> RenderableType:
+def message_table(
+    output: Output, messages: Sequence[Listed], now: int, phase: MessagePhase
+) -> RenderableType:
     """The messages as people read them; `lease` is how long its worker is sure of it."""
     if not messages:
         return Text(f"no message is {phase.value}")
     numbers = ("attempts", "age", _WHEN[phase])
-    who = ("removed by",) if phase is Phase.REMOVED else ()
+    who = ("removed by",) if phase is MessagePhase.REMOVED else ()
     table = output.table("id", "queue", "tenant", *numbers, *who, numbers=numbers)
     for one in messages:
         removal = [] if one.removal is None else [name(f"{one.removal.actor} ({one.removal.move})")]

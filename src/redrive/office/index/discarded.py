@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from redrive.core.letters import Account, Change, ChangePage, Phase, Removal, as_letter
+from redrive.core.letters import Account, Change, ChangePage, MessagePhase, Removal, as_letter
 from redrive.core.lifecycle import Move
 from redrive.core.ports import PAGE, Store
 from redrive.office.filters import Condition, Filter, compile_filter
@@ -38,7 +38,7 @@ async def find_discarded(
     queue, place = (queues[0] if queues else "", None) if after is None else _read_cursor(after)
     if queue not in queues:
         return DiscardedPage((), {}, None)
-    page = await store.messages(queue, Phase.REMOVED, tenant=scope, after=place, limit=limit)
+    page = await store.messages(queue, MessagePhase.REMOVED, tenant=scope, after=place, limit=limit)
     accounts = await store.accounts(queue, [one.id for one in page.messages if _is_discarded(one.removal)])
     kept = [one for one in accounts if _is_discarded(one.removal)]
     condition = compile_filter(asked, now=as_of, scope=scope)

@@ -19,8 +19,8 @@ from redrive.core.letters import (
     DeadLetter,
     LetterPage,
     MessagePage,
+    MessagePhase,
     OperationTally,
-    Phase,
 )
 from redrive.core.ports import PAGE
 from redrive.stores.redis.client import Argument, Client, whole_call
@@ -89,7 +89,7 @@ class RedisLedger:
     async def messages(
         self,
         queue: str,
-        phase: Phase,
+        phase: MessagePhase,
         *,
         tenant: str | None = None,
         after: str | None = None,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from redrive.core.failure import Failure
-from redrive.core.letters import Account, DeadLetter, Listed, Phase, Redriven, Removal
+from redrive.core.letters import Account, DeadLetter, Listed, MessagePhase, Redriven, Removal
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Delivery, Lapse, Lease, Message, Progress
 from redrive.stores.redis.frames import TRACKS, open_body, open_frame, unpack_id
@@ -136,7 +136,7 @@ class StoredAccount:
             self.shared,
         )
 
-    def listed(self, phase: Phase) -> Listed:
+    def listed(self, phase: MessagePhase) -> Listed:
         return Listed(
             self.message.id,
             self.message.queue,
@@ -205,7 +205,7 @@ def read_accounts(queue: str, rows: Iterable[list[Any]]) -> list[StoredAccount]:
     return found
 
 
-def read_listed(queue: str, phase: Phase, row: list[Any]) -> Listed:
+def read_listed(queue: str, phase: MessagePhase, row: list[Any]) -> Listed:
     """One row of messages.lua, which are the first six of account.lua."""
     return _read_account(queue, _AccountRow._make([*row, b"", b"", [], b""])).listed(phase)
 

@@ -23,8 +23,8 @@ from redrive.core.letters import (
     LetterKey,
     LetterPage,
     MessagePage,
+    MessagePhase,
     OperationTally,
-    Phase,
 )
 from redrive.core.lifecycle import Move
 from redrive.core.message import Delivery, Entry, Lease
@@ -179,7 +179,7 @@ class SqliteStore:
     async def messages(
         self,
         queue: str,
-        phase: Phase,
+        phase: MessagePhase,
         *,
         tenant: str | None = None,
         after: str | None = None,

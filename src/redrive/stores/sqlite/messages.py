@@ -12,7 +12,7 @@ from typing import Any, assert_never
 import apsw
 
 from redrive.core.errors import InvalidMessage
-from redrive.core.letters import Listed, MessagePage, Phase, Removal
+from redrive.core.letters import Listed, MessagePage, MessagePhase, Removal
 from redrive.core.lifecycle import Move
 from redrive.core.ports import PAGE
 from redrive.stores.sqlite.connection import DIALECT
@@ -34,7 +34,13 @@ Row = tuple[Any, ...]
 
 
 def messages(
-    db: apsw.Connection, queue: str, phase: Phase, tenant: str | None, after: str | None, limit: int, now: int
+    db: apsw.Connection,
+    queue: str,
+    phase: MessagePhase,
+    tenant: str | None,
+    after: str | None,
+    limit: int,
+    now: int,
 ) -> MessagePage:
     """The work of `Ledger.messages`."""
     limit = max(1, min(limit, PAGE))
@@ -43,13 +49,13 @@ def messages(
         if found is None:
             return MessagePage((), None)
         match phase:
-            case Phase.WAITING:
+            case MessagePhase.WAITING:
                 rows, cursor = _waiting(db, found.queue, tenant, after, limit, (_FIRST, now))
-            case Phase.SCHEDULED:
+            case MessagePhase.SCHEDULED:
                 rows, cursor = _waiting(db, found.queue, tenant, after, limit, (now + 1, _LAST))
-            case Phase.RUNNING:
+            case MessagePhase.RUNNING:
                 rows, cursor = _running(db, found.queue, tenant, after, limit)
-            case Phase.DONE | Phase.REMOVED:
+            case MessagePhase.DONE | MessagePhase.REMOVED:
                 rows, cursor = _ended(db, found.queue, phase, tenant, after, limit)
             case _:
                 assert_never(phase)
@@ -97,7 +103,7 @@ def _running(
 
 
 def _ended(
-    db: apsw.Connection, queue: int, phase: Phase, tenant: str | None, after: str | None, limit: int
+    db: apsw.Connection, queue: int, phase: MessagePhase, tenant: str | None, after: str | None, limit: int
 ) -> tuple[list[Row], str | None]:
     place = _read_cursor(after, 0, 3) if after is not None else (_LAST, 0, 0)
     lane = None if tenant is None else db.execute(BOOK["lane_of_tenant"], (queue, tenant)).get
@@ -112,7 +118,7 @@ def _ended(
     return rows, _write_cursor(*looked[-1]) if len(looked) == looks else None
 
 
-def _listed(queue: str, phase: Phase, row: Row) -> Listed:
+def _listed(queue: str, phase: MessagePhase, row: Row) -> Listed:
     _, message_id, tenant, enqueued_at, due_at, attempts, generation, until_at, finished_at, move, actor = (
         row[:11]
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from redrive.core.letters import Phase
+from redrive.core.letters import MessagePhase
 from redrive.core.ports import PAGE
 from redrive.office.documents.messages import RemovedMessages
 from redrive.web.access import Call, Route
@@ -26,7 +26,7 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
 class ListPhase(Parameters, frozen=True):
     """Which messages: of a state, queue and tenant, and accepted at least `olderThanS` seconds ago."""
 
-    state: Phase = Phase.WAITING
+    state: MessagePhase = MessagePhase.WAITING
     queue: Name | None = None
     tenant: Name | None = None
     older_than_s: Annotated[int, msgspec.Meta(ge=0, le=_MOST_AGE_S)] | None = None
