@@ -198,6 +198,17 @@ async def test_a_split_counts_by_tenant_and_reason(index: Index, store: Store) -
         assert await index.count(parse(text)) == 6
 
 
+async def test_letters_of_a_reason_are_counted_whatever_their_failures_say(
+    index: Index, store: Store
+) -> None:
+    assert await index.count_reason(Reason.BOUNCED) == 0
+    bounced = [letter(store, tenant=tenant, reason=Reason.BOUNCED) for tenant in ("acme", "umbra")]
+    ids = await bury(store, [*bounced, letter(store, why="the other side bounced it")])
+    assert await index.count_reason(Reason.BOUNCED) == 2
+    await store.redrive(bounced[0].message.queue, [LetterKey(ids[0])], actor="ana")
+    assert await index.count_reason(Reason.BOUNCED) == 1
+
+
 async def test_a_search_through_payloads_says_how_far_it_looked(index: Index, store: Store) -> None:
     letters = [letter(store, age_ms=HOUR_MS - n, body=b'{"n": %d}' % n) for n in range(350)]
     ids = await bury(store, letters)

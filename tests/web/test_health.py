@@ -21,7 +21,9 @@ from tests.web.problems import problem
 async def _handle(payload: str) -> None:
     match payload:
         case "dead":
-            raise Permanent("no")
+            raise Permanent("bounced, says the text alone")
+        case "bounced":
+            raise Permanent("no such user", code=550, scope="recipient")
         case "again":
             raise Temporary("busy", retry_after=timedelta(hours=1))
 
@@ -29,7 +31,7 @@ async def _handle(payload: str) -> None:
 async def test_an_empty_outbox_is_healthy(viewer: httpx.AsyncClient) -> None:
     response = await viewer.get("/health/outbox")
     assert response.status_code == 200
-    counts = ("pending", "processing", "published", "failed", "dlq", "retryScheduled", "scheduled")
+    counts = ("pending", "processing", "published", "failed", "dlq", "bounced", "retryScheduled", "scheduled")
     assert response.json() == {
         "status": "healthy",
         "metrics": dict.fromkeys(counts, 0),
@@ -54,6 +56,7 @@ async def test_the_counts_are_of_all_queues(app: Redrive, viewer: httpx.AsyncCli
         "published": 2,
         "failed": 0,
         "dlq": 4,
+        "bounced": 0,
         "retryScheduled": 2,
         "scheduled": 1,
     }
@@ -73,6 +76,21 @@ async def test_more_than_100_dead_letters_are_unhealthy_and_still_ready(
     assert response.json()["status"] == "unhealthy"
     assert response.json()["alerts"] == {"dlqHigh": True, "retryBacklog": False}
     assert (await viewer.get("/health/ready")).status_code == 200
+
+
+async def test_bounces_are_counted_and_do_not_make_the_outbox_unhealthy(
+    app: Redrive, viewer: httpx.AsyncClient
+) -> None:
+    app.handler("a")(_handle)
+    await app.submit_many("a", [Submission("bounced")] * 101 + [Submission("dead")] * 100)
+    await run_until_idle(app)
+    answer = (await viewer.get("/health/outbox")).json()
+    assert (answer["metrics"]["dlq"], answer["metrics"]["bounced"]) == (201, 101)
+    assert (answer["status"], answer["alerts"]["dlqHigh"]) == ("healthy", False)
+    await app.submit("a", "dead")
+    await run_until_idle(app)
+    answer = (await viewer.get("/health/outbox")).json()
+    assert (answer["status"], answer["alerts"]["dlqHigh"]) == ("unhealthy", True)
 
 
 async def test_more_than_1000_waiting_retries_are_a_backlog(app: Redrive, viewer: httpx.AsyncClient) -> None:

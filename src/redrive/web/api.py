@@ -61,7 +61,7 @@ def make_api(
     _add(api, gate, Emails(mail, app.office).routes() if mail is not None else [])
     _add(api, gate, MessageRoutes(app).routes())
     _add(api, gate, admin.admin_routes(app))
-    _add(api, gate, HealthRoutes(app.store, ready).routes())
+    _add(api, gate, HealthRoutes(app.store, app.office.index, ready).routes())
     _add(api, gate, DocsPage(_describe(api)).routes())
     _acquaint([route for route in api.routes if isinstance(route, GuardedRoute)])
     return api

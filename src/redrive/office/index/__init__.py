@@ -14,6 +14,7 @@ import apsw
 
 from redrive.core.errors import StoreError
 from redrive.core.ports import OwnIndex, Store
+from redrive.core.verdict import Reason
 from redrive.office.filters import Condition, Filter, compile_filter
 from redrive.office.index import find as finding
 from redrive.office.index.cursors import Cursor, CursorError, LetterOrder
@@ -90,6 +91,10 @@ class Index:
         """How many letters are meant, all of them looked at."""
         condition = self.compile(asked, scope)
         return await self.read(lambda db: finding.count(db, condition))
+
+    async def count_reason(self, reason: Reason, limit_s: float = TIME_LIMIT_S) -> int:
+        """How many letters of all tenants have this reason, whatever their failures say."""
+        return await self.read(lambda db: finding.count_reason(db, reason), limit_s)
 
     async def split(self, asked: Filter, *, scope: str | None = None) -> list[TenantPart]:
         """The letters meant, by tenant and reason, the most first."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import apsw
 
+from redrive.core.verdict import Reason
 from redrive.office.filters import Condition
 from redrive.office.index.cursors import Cursor, LetterOrder
 from redrive.office.statements import load_sql
@@ -91,6 +92,11 @@ def find(db: apsw.Connection, condition: Condition, cursor: Cursor, limit: int, 
 def count(db: apsw.Connection, condition: Condition) -> int:
     """How many letters are meant."""
     return int(db.execute(_SQL["count"].format(**pieces(condition)), condition.bindings).get)
+
+
+def count_reason(db: apsw.Connection, reason: Reason) -> int:
+    """How many letters have this reason."""
+    return int(db.execute(_SQL["count_reason"], {"reason": reason.value}).get)
 
 
 def split(db: apsw.Connection, condition: Condition) -> list[TenantPart]:

@@ -31,6 +31,9 @@ order by died_at {order}, id {order}
 -- name: count
 select count(*) from {letters} where {condition}
 
+-- name: count_reason
+select count(*) from letters where reason = :reason
+
 -- name: split
 select tenant, reason, count(*), min(died_at), max(died_at) from {letters} where {condition} group by tenant, reason
 
