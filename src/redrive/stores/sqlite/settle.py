@@ -52,7 +52,7 @@ class Settled(msgspec.Struct, frozen=True, gc=False):
         return self.id, self.lease
 
 
-class Completed(Settled, frozen=True, gc=False):
+class CompletedRow(Settled, frozen=True, gc=False):
     """A message that was done, and what else ends with it."""
 
     dedupe: str | None
@@ -141,7 +141,7 @@ class _Settling:
     def _complete(self, asked: Mapping[Held, Complete]) -> None:
         now = self._unit.now
         batches = [(encode_list(ids), lease, now) for lease, ids in _by_lease(asked).items()]
-        rows = self._move("complete", batches, Completed)
+        rows = self._move("complete", batches, CompletedRow)
         remove_bodies(self._db, [(row.seq, row.open_children) for row in rows])
         close_children(self._db, [row.parent for row in rows])
         ends_at = now + round(self._finished.dedupe_s * 1000)

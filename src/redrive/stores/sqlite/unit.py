@@ -51,7 +51,7 @@ class Job:
 
 
 @dataclass(slots=True)
-class Transaction:
+class WriteTransaction:
     """The calls of one transaction, the queues in which they made work due, and what went wrong."""
 
     group: list[Job] = field(default_factory=list)

@@ -31,7 +31,7 @@ from redrive.stores.sqlite.connection import check_schema, describe, translated
 from redrive.stores.sqlite.forks import Section
 from redrive.stores.sqlite.reserve import Room
 from redrive.stores.sqlite.turn_lock import PATIENCE_S, Offer, TurnLock, held_too_long
-from redrive.stores.sqlite.unit import Job, Transaction, Unit, Work
+from redrive.stores.sqlite.unit import Job, Unit, Work, WriteTransaction
 from redrive.stores.sqlite.witness import Witness
 
 T = TypeVar("T")
@@ -147,7 +147,7 @@ class Writer:
 
     def _use_turn(self) -> None:
         """On the loop, in our turn: one transaction, which ends with the turn given up."""
-        transaction = Transaction()
+        transaction = WriteTransaction()
         begun = False
         self._section.enter()
         try:
@@ -215,7 +215,7 @@ class Writer:
             self._connection.execute("rollback to unit")
         self._connection.execute("release unit")
 
-    def _commit_in_thread(self, transaction: Transaction) -> None:
+    def _commit_in_thread(self, transaction: WriteTransaction) -> None:
         def commit() -> None:
             self._commit(transaction)
             self._call(self._conclude, transaction)
@@ -227,7 +227,7 @@ class Writer:
             self._commit(transaction)
             self._conclude(transaction)
 
-    def _commit(self, transaction: Transaction) -> None:
+    def _commit(self, transaction: WriteTransaction) -> None:
         """Commit and give the turn up, in whichever thread."""
         try:
             took_s = self._commit_now()
@@ -256,7 +256,7 @@ class Writer:
             with suppress(OSError):
                 self._lock.release()
 
-    def _conclude(self, transaction: Transaction) -> None:
+    def _conclude(self, transaction: WriteTransaction) -> None:
         """On the loop: answer the calls of a transaction that is over, and go on with the next."""
         try:
             match transaction.error:
@@ -274,7 +274,7 @@ class Writer:
         if transaction.error is not None:
             _raise_exit(transaction.error)
 
-    def _answer(self, transaction: Transaction) -> None:
+    def _answer(self, transaction: WriteTransaction) -> None:
         for job in transaction.group:
             job.answer()
         try:
