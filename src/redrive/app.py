@@ -191,14 +191,14 @@ class Redrive:
     def mail(self) -> Desk:
         """Where mails are handed in and asked about: `await app.mail.submit(message, tenant=…)`."""
         from redrive.mail.desk import Desk, Post
-        from redrive.mail.gateway import QUEUE
+        from redrive.mail.stored import QUEUE
 
         ttl_s, senders = lambda: self.policy(QUEUE).ttl_s, self.settings.sender_domains
         return Desk(Post(self.append, self._ledger, self._now, new_id, ttl_s, senders))
 
     def serve_mail(self, *, concurrency: int = 50) -> None:
         """Serve `email:send`: this app is a mail gateway to the relay that the settings name."""
-        from redrive.mail.gateway import QUEUE
+        from redrive.mail.stored import QUEUE
 
         self._gateway = make_gateway(
             self.settings, self.append, lambda: self.policy(QUEUE), self.telemetry.emit

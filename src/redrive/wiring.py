@@ -125,9 +125,12 @@ def make_office(
     store: Store, index: Index, policy: Callable[[str], RetryPolicy], settings: Settings
 ) -> Office:
     """What people do with an open store's messages and dead letters."""
+    from redrive.mail import stored as mail
     from redrive.office.office import Office
+    from redrive.office.operations.bodies import BodyRule
 
-    return Office(store, index, policy, settings.office, settings.retention)
+    bodies = {mail.QUEUE: BodyRule(mail.problem, mail.headers)}
+    return Office(store, index, policy, settings.office, settings.retention, bodies)
 
 
 @asynccontextmanager

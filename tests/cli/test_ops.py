@@ -130,12 +130,12 @@ def test_wait_tells_what_came_of_each_letter(shop: Shop) -> None:
 
 def test_letters_go_to_another_queue_that_exists(shop: Shop) -> None:
     message_id = shop.bury(queue="orders")
-    shop.send(queue="email:send")
-    assert shop("dlq", "redrive", message_id, "--to", "emial:send").code == 4
-    assert shop.ok("dlq", "redrive", message_id, "--to", "email:send")["operation"]["moved"] == 1
+    shop.send(queue="invoices")
+    assert shop("dlq", "redrive", message_id, "--to", "invioces").code == 4
+    assert shop.ok("dlq", "redrive", message_id, "--to", "invoices")["operation"]["moved"] == 1
     counted = {one["queue"]: one for one in shop.ok("status")["queues"]}
-    assert (counted["orders"]["dlq"], counted["email:send"]["published"]) == (0, 0)
-    waiting = counted["email:send"]["pending"] + counted["email:send"]["scheduled"]
+    assert (counted["orders"]["dlq"], counted["invoices"]["published"]) == (0, 0)
+    waiting = counted["invoices"]["pending"] + counted["invoices"]["scheduled"]
     assert waiting == 2
 
 

@@ -15,7 +15,7 @@ from redrive.core.letters import DeadLetter
 from redrive.core.ports import Cleanup
 from redrive.core.redaction import MASKED
 from redrive.core.settings import RetentionSettings
-from redrive.mail.gateway import QUEUE
+from redrive.mail.stored import QUEUE
 from redrive.mailbox import Mailbox
 from redrive.office.archive.restore import restore
 from redrive.office.documents.letters import letter_document, shown_message

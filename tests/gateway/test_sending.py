@@ -16,7 +16,7 @@ from redrive.core.ports import Status
 from redrive.core.verdict import Reason
 from redrive.engine.ids import new_id
 from redrive.mail.desk import MailRequest, RecipientState
-from redrive.mail.gateway import QUEUE
+from redrive.mail.stored import QUEUE
 from redrive.mail.writing.mail import InvalidMail, Mail
 from redrive.mailbox import Mailbox, MailboxSettings, MailboxUser
 from redrive.testing import Clock, dead_letters, run_until_idle

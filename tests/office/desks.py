@@ -12,11 +12,14 @@ from redrive.office.audit import Actor
 from redrive.office.index import Index
 from redrive.office.office import Office
 from redrive.office.operations import OperationKind, Operations, Order, Selection, Snapshot
+from redrive.office.operations.bodies import BodyRules
 from redrive.office.operations.operation import NO_RATE
 from tests.conformance.makers import QUEUE, bury, complete, dead, drain
 
 ANA = Actor("ana@host", "test")
 ORDERS = Selection(filter=f"queue:{QUEUE}")
+
+NO_RULES: BodyRules = {}
 
 Passes = Callable[[Message], bool]
 
@@ -28,6 +31,7 @@ def make_office(
     settings: OfficeSettings | None = None,
     retention: RetentionSettings | None = None,
     policy: RetryPolicy | None = None,
+    bodies: BodyRules = NO_RULES,
 ) -> Office:
     """The office of a store, with its own index unless one is given."""
     return Office(
@@ -36,6 +40,7 @@ def make_office(
         lambda queue: policy or RetryPolicy(),
         settings or OfficeSettings(),
         retention or RetentionSettings(),
+        bodies,
     )
 
 
@@ -46,9 +51,10 @@ def desk(
     settings: OfficeSettings | None = None,
     scope: str | None = None,
     files: bool = True,
+    bodies: BodyRules = NO_RULES,
 ) -> Operations:
     """A desk with its own conductor, as each process has one."""
-    return make_office(store, settings=settings).acting(actor, scope, files=files).operations
+    return make_office(store, settings=settings, bodies=bodies).acting(actor, scope, files=files).operations
 
 
 def redrive(selection: Selection = ORDERS, **more: object) -> Order:

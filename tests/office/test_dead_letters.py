@@ -102,6 +102,12 @@ async def test_a_forgotten_argument_never_means_all(shop: Redrive, wrong: dict[s
     assert await shop.dead_letters.count() == 5
 
 
+async def test_letters_that_are_no_mails_do_not_go_to_the_mail_gateway(shop: Redrive) -> None:
+    with pytest.raises(OperationError, match="cannot go to email:send: it is no mail"):
+        await shop.dead_letters.redrive("code:402", to="email:send")
+    assert await shop.dead_letters.count() == 5
+
+
 async def test_code_that_does_not_await_has_them_too(shop: Redrive) -> None:
     count = await asyncio.to_thread(lambda: shop.sync.wait(shop.dead_letters.count("code:402")))
     assert count == 3

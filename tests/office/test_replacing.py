@@ -13,6 +13,7 @@ from redrive.core.settings import OfficeSettings
 from redrive.office.audit import Query, read
 from redrive.office.masking import Mask
 from redrive.office.operations import OperationError, OperationState, Selection
+from redrive.office.operations.bodies import BodyRule, WrongBody
 from redrive.office.operations.difference import difference
 from redrive.office.operations.move import new_id
 from tests.conformance.backends import Bench
@@ -46,6 +47,46 @@ async def test_letters_go_to_another_queue_as_new_messages_that_say_where_they_a
         assert message.headers["x-redriven-from"] == old
         assert message.headers["x-redriven-operation"] == started.id
     assert await work(store, queue="billing") == 3
+
+
+NUMBERS = {
+    "numbers": BodyRule(
+        lambda body, shared: None if body.isdigit() else "it is no number",
+        lambda body, given: {**given, "digits": str(len(body))},
+    )
+}
+
+
+async def test_a_queue_with_a_form_of_its_own_takes_nothing_else(store: Store) -> None:
+    (word,), (number,) = await letters(store, 1, body=b"word"), await letters(store, 1, body=b"42")
+    office = desk(store, bodies=NUMBERS)
+    for ask in (office.preview, office.start):
+        with pytest.raises(WrongBody, match=f"{word} cannot go to numbers: it is no number"):
+            await ask(redrive(to_queue="numbers"))
+    assert (await office.list()).found == []
+    started = await office.start(redrive(Selection(ids=(number,)), to_queue="numbers"))
+    assert (await office.wait(started.id)).moved == 1
+    assert (await _replaced(store, started.id, number)).message.headers["digits"] == "2"
+    assert (await account(store, word)).state is State.DEAD
+
+
+async def test_what_does_not_fit_its_queue_when_it_moves_stays_a_dead_letter(store: Store) -> None:
+    (word,), (number,) = await letters(store, 1, body=b"word"), await letters(store, 1, body=b"42")
+    started = await desk(store).start(redrive(to_queue="numbers"))
+    seen = await desk(store, bodies=NUMBERS).wait(started.id)
+    assert (seen.moved, seen.skipped) == (1, 1)
+    assert (await account(store, word)).state is State.DEAD
+    assert (await account(store, number)).state is State.REMOVED
+
+
+async def test_an_edited_body_fits_the_queue_of_its_letter(store: Store) -> None:
+    (old,) = await letters(store, 1, queue="numbers", body=b"word")
+    office = desk(store, settings=EDITING, bodies=NUMBERS)
+    order = redrive(Selection(ids=(old,)), edited=True)
+    with pytest.raises(WrongBody, match="it is no number"):
+        await office.start(order, body=b'"words"')
+    started = await office.start(order, body=b"7")
+    assert (await office.wait(started.id)).moved == 1
 
 
 async def test_a_crash_between_the_new_message_and_the_letters_removal_makes_one_message(

@@ -9,7 +9,7 @@ import pytest
 
 from redrive import Permanent, Redrive, Temporary, Uncertain
 from redrive.core.ports import Claim
-from redrive.mail.gateway import QUEUE
+from redrive.mail.stored import QUEUE
 from redrive.office.access import Role
 from redrive.testing import run_until_idle
 from tests.web.conftest import MAIL, Login

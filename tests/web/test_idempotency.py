@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from redrive import Redrive
-from redrive.mail.gateway import QUEUE
+from redrive.mail.stored import QUEUE
 from redrive.testing import run_until_idle
 from tests.web.conftest import MAIL
 from tests.web.problems import fields, problem

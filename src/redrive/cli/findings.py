@@ -11,7 +11,7 @@ from redrive.config import Settings
 from redrive.core.condition import Finding, Grade
 from redrive.core.ports import Store
 from redrive.machine.private import wider
-from redrive.mail.gateway import QUEUE
+from redrive.mail.stored import QUEUE
 from redrive.office.access import Access, Role
 
 _LOOKED_AT = 10_000

@@ -20,9 +20,9 @@ from redrive.cli.session import NO_FLAGS, Flags, refuse_missing
 from redrive.cli.times import Length
 from redrive.core.failure import Kind
 from redrive.core.message import DEFAULT_TENANT
-from redrive.mail.gateway import QUEUE
 from redrive.mail.judging.replies import Judgement, Reply, Stage
 from redrive.mail.judging.rules import Rules
+from redrive.mail.stored import QUEUE
 from redrive.mail.writing.checking import MAX_BYTES
 from redrive.mail.writing.mail import Attachment, Mail
 

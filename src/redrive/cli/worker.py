@@ -16,7 +16,7 @@ from redrive.cli.render.store import store_line
 from redrive.cli.session import NO_FLAGS, Flags
 from redrive.cli.target import make_app
 from redrive.core.message import Message
-from redrive.mail.gateway import QUEUE
+from redrive.mail.stored import QUEUE
 from redrive.telemetry import events
 from redrive.telemetry.events import Event
 from redrive.telemetry.log_format import configure_logs

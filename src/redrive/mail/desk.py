@@ -21,8 +21,7 @@ from redrive.core.message import Entry, Message, check_dedupe, check_tenant, che
 from redrive.core.ports import Ledger, Receipt
 from redrive.core.verdict import Reason
 from redrive.mail import stored as storing
-from redrive.mail.gateway import QUEUE
-from redrive.mail.stored import Stored
+from redrive.mail.stored import QUEUE, Stored
 from redrive.mail.writing.addresses import Address
 from redrive.mail.writing.checking import check
 from redrive.mail.writing.mail import InvalidMail, Mail, Problem, encode, make_message_id
@@ -149,16 +148,16 @@ class Desk:
         prepared = _prepare(request.mail, mail_id, now, allowed)
         ttl_s = self._post.ttl_s() if request.ttl is None else check_ttl(request.ttl)
         key = request.idempotency_key
-        alone = len(prepared.to) == 1
+        body = storing.encode(prepared)
         message = Message(
             id=mail_id,
             queue=QUEUE,
             tenant=tenant,
-            body=storing.encode(prepared),
+            body=body,
             enqueued_at=now,
             ttl_s=ttl_s,
             dedupe=None if key is None else check_dedupe(key),
-            headers={"to": prepared.to[0]} if alone else {"recipients": str(len(prepared.to))},
+            headers=storing.headers(body, {}),
         )
         digest = None if key is None else request.digest or _digest(request.mail)
         return Entry(message, now, expiry(now, now, ttl_s), digest)

@@ -40,7 +40,6 @@ from redrive.mail.smtp.transaction import RecipientReply
 from redrive.mail.stored import Stored, decode, encode
 from redrive.telemetry.events import Event
 
-QUEUE = "email:send"
 _SLOWER = 4
 _PARENTS = 16
 _FAN_OUT = 500

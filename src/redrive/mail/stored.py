@@ -6,11 +6,13 @@ its children name one recipient each and no content. Never holds blind copies in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from redrive.core.errors import InvalidMessage
+
+QUEUE = "email:send"
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -45,6 +47,26 @@ def decode(body: bytes) -> Stored:
         return _DECODER.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidMessage(f"the mail of this recipient cannot be read: {error}") from error
+
+
+def problem(body: bytes, shared: bytes | None) -> str | None:
+    """Why a body is no mail, given its parent's where it shares that one; None: it is one."""
+    try:
+        stored = _DECODER.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return "it is no mail; hand one in with redrive mail send"
+    if not stored.to:
+        return "it is a mail to nobody: name a recipient in to"
+    if stored.rendered() is None and shared is None:
+        return "it is a mail without content"
+    return None
+
+
+def headers(body: bytes, given: Mapping[str, str]) -> dict[str, str]:
+    """The headers of the message that carries a mail: whom it is to, or how many, beside those given."""
+    to = decode(body).to
+    kept = {name: value for name, value in given.items() if name not in ("to", "recipients")}
+    return kept | ({"to": to[0]} if len(to) == 1 else {"recipients": str(len(to))})
 
 
 def with_content(content: bytes) -> dict[str, str | bytes]:

@@ -7,7 +7,7 @@ verb and renders what comes back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from redrive.core.ports import Store
@@ -21,6 +21,7 @@ from redrive.office.masking import Mask
 from redrive.office.message_list import MessageList
 from redrive.office.messages import Messages
 from redrive.office.operations import Operations
+from redrive.office.operations.bodies import BodyRules
 from redrive.office.operations.choice import Policy
 from redrive.office.queues import Queues
 from redrive.office.sql import Sql
@@ -30,13 +31,14 @@ from redrive.office.view import View
 
 @dataclass(frozen=True, slots=True)
 class Office:
-    """The office of a store. `policy` is how a queue retries."""
+    """The office of a store. `policy` is how a queue retries, `bodies` what a queue takes that has a form."""
 
     store: Store
     index: Index
     policy: Policy
     settings: OfficeSettings
     retention: RetentionSettings
+    bodies: BodyRules = field(default_factory=dict)
 
     @property
     def mask(self) -> Mask:

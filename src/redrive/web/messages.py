@@ -20,7 +20,7 @@ from redrive.core.errors import Conflict, InvalidMessage
 from redrive.core.message import Entry, check_queue
 from redrive.core.ports import APPEND_BYTES, Receipt
 from redrive.engine.entries import Submission, make_entry
-from redrive.mail.gateway import QUEUE as MAIL_QUEUE
+from redrive.mail.stored import QUEUE as MAIL_QUEUE
 from redrive.office.access import Permission
 from redrive.web import description
 from redrive.web.access import Call, Route

@@ -171,6 +171,13 @@ async def test_letters_do_not_go_to_the_mail_gateway_or_to_a_queue_that_is_not_t
     problem(await acme_operator.post(f"{DLQ}/operations", json=elsewhere), 422, "invalid")
 
 
+async def test_an_edited_mail_is_still_a_mail(app: Redrive, operator: httpx.AsyncClient) -> None:
+    (letter,) = await dead(app.store, 1, queue="email:send")
+    edited, etag = {"payload": {"order": 8}}, {"If-Match": '"0"'}
+    refused = await operator.post(f"{DLQ}/letters/{letter}/edit", json=edited, headers=etag)
+    assert "it is no mail" in problem(refused, 422, "invalid")["detail"]
+
+
 @pytest.mark.usefixtures("on_duty")
 async def test_an_edited_letter_comes_back_as_a_new_message(
     app: Redrive, operator: httpx.AsyncClient, admin: httpx.AsyncClient

@@ -20,7 +20,7 @@ from redrive.cli.serve import Listen, listening
 from redrive.cli.session import Flags
 from redrive.config import Settings
 from redrive.core.condition import Description
-from redrive.mail.gateway import QUEUE
+from redrive.mail.stored import QUEUE
 from redrive.mailbox import Mailbox
 from redrive.office.playground import may_play
 from redrive.office.queues import LiveWorker, live_workers

@@ -17,7 +17,7 @@ from redrive.cli.times import clock_time, duration
 from redrive.cli.worker import is_fan_out
 from redrive.core.message import Message
 from redrive.core.redaction import redact
-from redrive.mail.gateway import QUEUE
+from redrive.mail.stored import QUEUE
 from redrive.telemetry import events
 from redrive.telemetry.events import Event
 

@@ -17,6 +17,7 @@ from redrive.core.letters import Account, LetterKey, OperationTally
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Entry, Message, Track, expiry
 from redrive.core.ports import APPEND_BYTES, Store
+from redrive.office.operations.bodies import BodyRules, headers_of, problem_of
 from redrive.office.operations.operation import Operation, OperationKind
 from redrive.office.operations.records import Letter, by_queue
 
@@ -24,11 +25,13 @@ _NAMESPACE = UUID("6c1f0b52-7d0e-5c43-9f0a-3f3d5f1f7b21")
 _HOLD_BACK_MS = 5_000
 
 
-async def move(store: Store, operation: Operation, letters: Sequence[Letter], body: bytes | None) -> None:
-    """Move a slice; what is not that death of a letter any more is skipped."""
+async def move(
+    store: Store, rules: BodyRules, operation: Operation, letters: Sequence[Letter], body: bytes | None
+) -> None:
+    """Move a slice; what is not that death of a letter any more, or does not fit its queue, is skipped."""
     for queue, keys in by_queue(letters).items():
         if operation.order.replaces:
-            await _replace(store, operation, queue, keys, body)
+            await _replace(store, rules, operation, queue, keys, body)
         elif operation.order.kind is OperationKind.REDRIVE:
             await store.redrive(queue, keys, actor=operation.actor, operation=operation.id)
         elif operation.order.kind is OperationKind.UNDISCARD:
@@ -62,12 +65,22 @@ async def tally_replaced(store: Store, operation: Operation, letters: Sequence[L
 
 
 async def _replace(
-    store: Store, operation: Operation, queue: str, keys: Sequence[LetterKey], body: bytes | None
+    store: Store,
+    rules: BodyRules,
+    operation: Operation,
+    queue: str,
+    keys: Sequence[LetterKey],
+    body: bytes | None,
 ) -> None:
     target = operation.order.to_queue or queue
     accounts = {one.message.id: one for one in await store.accounts(queue, [key.id for key in keys])}
-    dead = [key for key in keys if _may_go(accounts.get(key.id), key, target)]
-    for batch in _batches([_entry(store, operation, accounts[key.id], target, body) for key in dead]):
+    dead = [
+        key
+        for key in keys
+        if _may_go(accounts.get(key.id), key, target)
+        and problem_of(rules, target, accounts[key.id], body) is None
+    ]
+    for batch in _batches([_entry(store, rules, operation, accounts[key.id], target, body) for key in dead]):
         await store.append([[entry] for entry in batch])
     removed = await store.remove(queue, dead, Move.REPLACE, actor=operation.actor, operation=operation.id)
     await store.run_now(target, [new_id(operation, key) for key in keys if key.id in removed])
@@ -96,19 +109,22 @@ def _is_replaced_by(operation: Operation, account: Account) -> bool:
     return removal is not None and removal.move is Move.REPLACE and account.progress.operation == operation.id
 
 
-def _entry(store: Store, operation: Operation, account: Account, target: str, body: bytes | None) -> Entry:
+def _entry(
+    store: Store, rules: BodyRules, operation: Operation, account: Account, target: str, body: bytes | None
+) -> Entry:
     old, now = account.message, store.now()
+    body = old.body if body is None else body
     key = LetterKey(old.id, account.progress.generation)
     message = Message(
         id=new_id(operation, key),
         queue=target,
         tenant=old.tenant,
-        body=old.body if body is None else body,
+        body=body,
         enqueued_at=now,
         ttl_s=old.ttl_s,
         track=Track.REDRIVE,
         headers={
-            **old.headers,
+            **headers_of(rules, target, old, body),
             "x-redriven-from": old.id,
             "x-redriven-queue": old.queue,
             "x-redriven-operation": operation.id,

@@ -24,6 +24,7 @@ from redrive.office.emptiness import Emptiness, explain_empty
 from redrive.office.filters import Filter, FilterError, parse
 from redrive.office.filters.masked import MaskedValue
 from redrive.office.operations import records
+from redrive.office.operations.bodies import check_bodies
 from redrive.office.operations.choice import Chooser
 from redrive.office.operations.conductor import Conductor
 from redrive.office.operations.difference import difference
@@ -92,17 +93,20 @@ class Operations:
         self._view = view
         self._scope = view.scope
         self._files = files
+        self._bodies = office.bodies
         self._chooser = Chooser(office)
         self.conductor = Conductor(office)
 
     async def preview(self, order: Order) -> Preview:
-        """Count what an order would take; changes nothing."""
+        """Count what an order would take; changes nothing. WrongBody when one may not go where it is sent."""
         order, asked = self._bounded(order), self._view.filter(order.selection.filter)
         split: Counter[tuple[str, str, str]] = Counter()
         causes: Counter[tuple[str, str]] = Counter()
         samples: list[str] = []
         expired = gone = missing = 0
         async for page in self._chooser.pages(order, self._store.now()):
+            if not order.edited:
+                await check_bodies(self._store, self._bodies, order, page.taken)
             split.update((one.queue, one.tenant, one.reason) for one in page.taken)
             causes.update((one.code, one.reason) for one in page.taken)
             samples += [one.id for one in page.taken[: _SAMPLES - len(samples)]]
@@ -134,6 +138,7 @@ class Operations:
         """
         order = self._checked(self._bounded(order), body)
         now = self._store.now()
+        await self._check_bodies(order, body, now)
         operation_id = operation_id or new_id(now)
         subject: dict[str, Any] = {"operation": operation_id, "order": order.asked()}
         if body is not None:
@@ -289,6 +294,17 @@ class Operations:
         if order.edited and len(order.selection.ids) != 1:
             raise OperationError("one letter is edited at a time: give its id")
         return order
+
+    async def _check_bodies(self, order: Order, body: bytes | None, now: int) -> None:
+        """WrongBody before anything is written; letters beyond the budget end the operation anyway."""
+        if not self._bodies or not order.replaces or not (order.edited or order.to_queue in self._bodies):
+            return
+        seen = 0
+        async for page in self._chooser.pages(order, now):
+            await check_bodies(self._store, self._bodies, order, page.taken, body)
+            seen += len(page.taken)
+            if seen > self._settings.budget:
+                return
 
     async def _changes(self, order: Order, body: bytes) -> Changes:
         """What changes in an edited letter. Where a mask would overwrite what it hides, MaskedBody."""

@@ -42,6 +42,7 @@ class Steps:
 
     def __init__(self, office: Office) -> None:
         self._store = office.store
+        self._bodies = office.bodies
         self._chooser = Chooser(office)
         self._budget = office.settings.budget
         self._filing = Filing(office)
@@ -226,7 +227,7 @@ class Steps:
             return await self._filing.export(operation, letters)
         edited = operation.order.edited
         body = await records.read_body(self._store, operation.id) if edited else None
-        await move(self._store, operation, letters, body)
+        await move(self._store, self._bodies, operation, letters, body)
         return {}
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 from starlette.responses import Response
 
-from redrive.mail.gateway import QUEUE as MAIL_QUEUE
+from redrive.mail.stored import QUEUE as MAIL_QUEUE
 from redrive.office.operations import (
     NoOperation,
     Operation,
