@@ -14,7 +14,7 @@ from redrive.web.access import GuardedRoute
 from redrive.web.api import make_api
 from redrive.web.email_documents import SubmittedMail
 from redrive.web.messages import SubmittedMessage
-from redrive.web.problem_types import PROBLEMS
+from redrive.web.problems import PROBLEMS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "http.md").read_text("utf-8")
 EXAMPLES = re.findall(r"curl http://127\.0\.0\.1:8025(\S+) .*?-d '(.*?)'", TEXT, re.DOTALL)

@@ -11,7 +11,7 @@ import schemathesis
 from schemathesis import GenerationMode
 
 from redrive.office.access import Role
-from redrive.web.problem_types import PROBLEMS
+from redrive.web.problems import PROBLEMS
 from tests.web.background import Served
 from tests.web.fuzzing import check_answers
 

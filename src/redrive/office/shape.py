@@ -11,11 +11,25 @@ from itertools import pairwise
 
 import apsw
 
-from redrive.office.ages import LABELS, edges
 from redrive.office.filters import Condition, Filter
 from redrive.office.index import Index
 from redrive.office.index.find import pieces
 from redrive.office.statements import load_sql
+
+_MINUTES = tuple(5 * 2**step for step in range(9))
+_DAYS = (7, 30)
+BOUNDS_MINUTES: tuple[int, ...] = (*_MINUTES, *(days * 24 * 60 for days in _DAYS))
+LABELS: tuple[str, ...] = (
+    *(f"{minutes}m" for minutes in _MINUTES),
+    *(f"{days}d" for days in _DAYS),
+    f"{_DAYS[-1]}d+",
+)
+
+
+def edges(now: int) -> dict[str, int]:
+    """The instants between the buckets, named as the statements bind them."""
+    return {f"edge_{number}": now - minutes * 60_000 for number, minutes in enumerate(BOUNDS_MINUTES)}
+
 
 _SQL = load_sql("shape")
 

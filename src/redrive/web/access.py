@@ -24,8 +24,7 @@ from redrive.core.limits import Rate
 from redrive.core.ports import Store
 from redrive.office.access import Credential, Permission, roles_with, verify
 from redrive.web.limits import Allowance, client_name
-from redrive.web.problem_types import FORBIDDEN, METHOD_NOT_ALLOWED, RATE_LIMITED, UNAUTHENTICATED
-from redrive.web.problems import Refusal
+from redrive.web.problems import FORBIDDEN, METHOD_NOT_ALLOWED, RATE_LIMITED, UNAUTHENTICATED, Refusal
 
 _SCHEME = "bearer "
 

@@ -7,26 +7,63 @@ for mails.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from redrive.app import Redrive
+from redrive.mail.desk import Desk
 from redrive.version import __version__
 from redrive.web import email_documents, health, messages
 from redrive.web.access import Gate, GuardedRoute, Rates, Route
 from redrive.web.admin import routes as admin
 from redrive.web.description import SECURITY
-from redrive.web.desk import MailDesk
 from redrive.web.docs_page import DocsPage
 from redrive.web.emails import Emails
 from redrive.web.health import HealthRoutes
 from redrive.web.messages import MessageRoutes
-from redrive.web.middleware import Middleware
-from redrive.web.problems import ProblemDocument
+from redrive.web.problems import ProblemDocument, answer_to
+
+CONTENT_SECURITY_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS: Final = [
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+]
+
+
+class Middleware:
+    """The one middleware."""
+
+    def __init__(self, routes: ASGIApp) -> None:
+        self._routes = routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def send_safely(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                message["headers"] += _HEADERS
+            await send(message)
+
+        try:
+            await self._routes(scope, receive, send_safely)
+        except Exception as error:
+            if begun:
+                raise
+            await answer_to(error)(scope, receive, send_safely)
+
 
 _ABOUT = (
     "Submit mails and messages that are never lost: 202 means durably stored. Find dead letters and bring "
@@ -50,7 +87,7 @@ class Api(FastAPI):
 
 def make_api(
     app: Redrive,
-    mail: MailDesk | None,
+    mail: Desk | None,
     *,
     ready: Callable[[], bool] = lambda: True,
     rates: Rates = Rates(),  # noqa: B008 - immutable

@@ -1,13 +1,25 @@
-"""What the OpenAPI document says of an operation: parameters, bodies, answers and problem_types."""
+"""What the OpenAPI document says of an operation: parameters, bodies, answers and problems."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from redrive.web import idempotency, problem_types
-from redrive.web.problem_types import ProblemType
-from redrive.web.problems import MEDIA_TYPE
+from redrive.web import idempotency
+from redrive.web.problems import (
+    BAD_JSON,
+    CONFLICT,
+    FORBIDDEN,
+    INVALID,
+    MEDIA_TYPE,
+    NOT_FOUND,
+    NOT_JSON,
+    RATE_LIMITED,
+    TOO_LARGE,
+    UNAUTHENTICATED,
+    UNAVAILABLE,
+    ProblemType,
+)
 
 Described = dict[str, Any]
 
@@ -16,18 +28,18 @@ QUEUE: Final[Described] = {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,128}
 SECURITY: Final[Described] = {"key": {"type": "http", "scheme": "bearer", "description": "A key: `rdk_…`."}}
 
 GUARDED = (
-    problem_types.UNAUTHENTICATED,
-    problem_types.FORBIDDEN,
-    problem_types.RATE_LIMITED,
-    problem_types.UNAVAILABLE,
+    UNAUTHENTICATED,
+    FORBIDDEN,
+    RATE_LIMITED,
+    UNAVAILABLE,
 )
 _SUBMITTING = (
-    problem_types.BAD_JSON,
+    BAD_JSON,
     *GUARDED,
-    problem_types.CONFLICT,
-    problem_types.TOO_LARGE,
-    problem_types.NOT_JSON,
-    problem_types.INVALID,
+    CONFLICT,
+    TOO_LARGE,
+    NOT_JSON,
+    INVALID,
 )
 
 
@@ -68,14 +80,14 @@ def replayed() -> Described:
 def reading(answer: str, *more: ProblemType) -> Described:
     """A GET of a document, with a key."""
     return {
-        "responses": {"200": document(answer)} | problems((*GUARDED, problem_types.NOT_FOUND, *more)),
+        "responses": {"200": document(answer)} | problems((*GUARDED, NOT_FOUND, *more)),
         "security": [{"key": []}],
     }
 
 
 def public(answer: str) -> Described:
     """A GET of a document, without a key."""
-    return {"responses": {"200": document(answer)} | problems((problem_types.UNAVAILABLE,)), "security": []}
+    return {"responses": {"200": document(answer)} | problems((UNAVAILABLE,)), "security": []}
 
 
 def with_path(described: Described, name: str, schema: Mapping[str, Any]) -> Described:

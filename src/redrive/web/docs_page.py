@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from redrive.web.access import PUBLIC, Call, Route
 from redrive.web.answers import respond
-from redrive.web.problem_types import PROBLEMS
+from redrive.web.problems import PROBLEMS
 
 _MAIL = {"from": "Shop <shop@acme.example>", "to": ["ana@customer.example"], "text": "It left today."}
 _SAMPLES: Mapping[str, Any] = {

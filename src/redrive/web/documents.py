@@ -16,8 +16,7 @@ from redrive.core.errors import InvalidMessage
 from redrive.core.failure import clip
 from redrive.core.redaction import printable
 from redrive.web.limits import JSON_DEPTH, is_deep
-from redrive.web.problem_types import BAD_JSON, INVALID
-from redrive.web.problems import FieldError, Refusal, field_errors
+from redrive.web.problems import BAD_JSON, INVALID, FieldError, Refusal, field_errors
 
 BATCH = 1_000
 _SHOWN_LENGTH = 300

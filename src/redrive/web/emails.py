@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from redrive.core.errors import Conflict
 from redrive.core.ports import Receipt
-from redrive.mail.desk import MailRequest
+from redrive.mail.desk import Desk, MailRequest
 from redrive.mail.writing.addresses import parse
 from redrive.mail.writing.checking import check
 from redrive.mail.writing.mail import Mail
@@ -28,13 +28,11 @@ from redrive.web.admin.query import Parameters, Reveal, asked, parameters
 from redrive.web.admin.room import acting
 from redrive.web.answers import respond
 from redrive.web.description import reference
-from redrive.web.desk import MailDesk
 from redrive.web.documents import collect, decode
 from redrive.web.email_documents import AcceptedMail, AcceptedMails, SubmittedMail, mail_document
 from redrive.web.idempotency import IdempotencyKey, idempotency_key, replayed
 from redrive.web.limits import MAIL_BYTES, read_json
-from redrive.web.problem_types import FORBIDDEN, INVALID, NOT_FOUND
-from redrive.web.problems import Refusal
+from redrive.web.problems import FORBIDDEN, INVALID, NOT_FOUND, Refusal
 
 
 class _Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,7 +55,7 @@ _SHOWN = description.reading("MailDocument", INVALID) | {"parameters": parameter
 class Emails:
     """The routes of one mail desk; the office knows who sees addresses, and keeps who saw them."""
 
-    def __init__(self, desk: MailDesk, office: Office) -> None:
+    def __init__(self, desk: Desk, office: Office) -> None:
         self._desk = desk
         self._office = office
 

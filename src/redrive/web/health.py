@@ -20,8 +20,7 @@ from redrive.office.index import Index, TimeLimit
 from redrive.web import description
 from redrive.web.access import PUBLIC, Call, Route
 from redrive.web.answers import respond
-from redrive.web.problem_types import FORBIDDEN, UNAVAILABLE
-from redrive.web.problems import Refusal
+from redrive.web.problems import FORBIDDEN, UNAVAILABLE, Refusal
 
 _PATIENCE_S = 5.0
 _DLQ_HIGH = 100

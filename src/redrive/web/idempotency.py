@@ -14,8 +14,7 @@ from hashlib import blake2b
 from starlette.requests import Request
 
 from redrive.core.ports import Receipt, Status
-from redrive.web.problem_types import INVALID, KEY_REUSED
-from redrive.web.problems import FieldError, Refusal
+from redrive.web.problems import INVALID, KEY_REUSED, FieldError, Refusal
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"

@@ -15,8 +15,7 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 
 from redrive.core.limits import Rate, Window, reserve
-from redrive.web.problem_types import NOT_JSON, TOO_LARGE
-from redrive.web.problems import Refusal
+from redrive.web.problems import NOT_JSON, TOO_LARGE, Refusal
 
 MAIL_BYTES = 25 * 1024 * 1024
 JSON_DEPTH = 32

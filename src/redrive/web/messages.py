@@ -29,8 +29,7 @@ from redrive.web.description import reference
 from redrive.web.documents import BATCH, check_payload, collect, decode
 from redrive.web.idempotency import IdempotencyKey, idempotency_key, replayed
 from redrive.web.limits import read_json
-from redrive.web.problem_types import INVALID, NOT_FOUND, TOO_LARGE
-from redrive.web.problems import FieldError, Refusal
+from redrive.web.problems import INVALID, NOT_FOUND, TOO_LARGE, FieldError, Refusal
 from redrive.web.queue_names import QueueNames
 
 

@@ -13,8 +13,7 @@ from collections import defaultdict
 from redrive.app import Redrive
 from redrive.office.access import Credential
 from redrive.office.queues import live_workers
-from redrive.web.problem_types import FORBIDDEN, NOT_FOUND
-from redrive.web.problems import Refusal
+from redrive.web.problems import FORBIDDEN, NOT_FOUND, Refusal
 
 
 class QueueNames:

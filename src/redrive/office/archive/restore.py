@@ -14,7 +14,7 @@ from pathlib import Path
 from redrive.core.letters import DeadLetter
 from redrive.core.ports import Store
 from redrive.office.archive.reader import archive_pages
-from redrive.office.retention.leaving import DAY_MS
+from redrive.office.retention.departure import DAY_MS
 from redrive.office.retention.notice import Notice, read_notice, write_notice
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import apsw
 
-from redrive.office.ages import LABELS, edges
 from redrive.office.filters import Condition
 from redrive.office.index.find import pieces
+from redrive.office.shape import LABELS, edges
 from redrive.office.statements import load_sql
 
 BUCKETS = 24

@@ -7,7 +7,10 @@ page before it. A damaged file is emptied in place, never replaced: another proc
 
 from __future__ import annotations
 
+import hashlib
+import os
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,10 +18,43 @@ from pathlib import Path
 import apsw
 
 from redrive.core.letters import ChangePage, DeadLetter
+from redrive.machine.private import FILE_MODE, make_folder
 from redrive.office.documents.letters import failed_attempts
-from redrive.office.index.folders import make_file, use_file
 from redrive.office.index.read import PATIENCE_MS, read_only
 from redrive.office.statements import load_sql
+
+UNUSED_S = 7 * 86_400.0
+
+
+def make_file(folder: Path, name: str) -> Path | None:
+    """An empty or known file by a name, or None where there can be none that is safe."""
+    path = folder / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.db"
+    try:
+        make_folder(folder)
+        status = folder.stat()
+        if status.st_uid != os.getuid() or status.st_mode & 0o022:
+            return None
+        use_file(path)
+        path.chmod(FILE_MODE)
+        _remove_unused(folder)
+    except OSError:
+        return None
+    return path
+
+
+def use_file(path: Path) -> None:
+    """Say that the file is used, and make it anew where it is gone: never one that others can read."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, FILE_MODE))
+    os.utime(path)
+
+
+def _remove_unused(folder: Path) -> None:
+    before = time.time() - UNUSED_S
+    for path in folder.glob("*.db"):
+        if path.stat().st_mtime < before:
+            for part in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+                part.unlink(missing_ok=True)
+
 
 SCHEMA = 1
 _SQL = load_sql("index")

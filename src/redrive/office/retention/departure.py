@@ -8,18 +8,88 @@ another generation and stays.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from redrive.core.letters import DeadLetter, LetterKey
 from redrive.core.lifecycle import Move
 from redrive.core.ports import PAGE, Store
+from redrive.core.settings import RetentionSettings
 from redrive.office.archive.files import folder_problem
 from redrive.office.archive.lines import ArchiveError
 from redrive.office.archive.reader import Archive
 from redrive.office.archive.writer import ArchiveWriter
 from redrive.office.audit import Actor, action
-from redrive.office.retention.leaving import is_whole
+
+DAY_MS = 86_400_000
+_PAGE = 100
+
+
+@dataclass(slots=True)
+class Leaving:
+    """A page of a queue's letters that leave, by cause; `shared` ones would, and lack what they share."""
+
+    aged: list[DeadLetter] = field(default_factory=list)
+    excess: list[DeadLetter] = field(default_factory=list)
+    shared: int = 0
+
+    @property
+    def letters(self) -> list[DeadLetter]:
+        return self.aged + self.excess
+
+    @property
+    def looked_at(self) -> int:
+        return len(self.aged) + len(self.excess) + self.shared
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionLimits:
+    """What may leave at an instant, given how many letters the queue has too many."""
+
+    aged_before_at: int
+    excess: int
+    calm_before_at: int
+
+    @classmethod
+    def at(cls, settings: RetentionSettings, leave_at: int, dead: int) -> RetentionLimits:
+        """The limits of a queue with so many dead letters."""
+        aged = -1 if settings.keep_s is None else leave_at - round(settings.keep_s * 1000)
+        excess = 0 if settings.keep is None else max(0, dead - settings.keep)
+        return cls(aged, excess, leave_at - DAY_MS)
+
+    def for_age(self, letter: DeadLetter) -> bool:
+        return letter.died_at <= self.aged_before_at
+
+    def for_number(self, letter: DeadLetter, place: int) -> bool:
+        return place < self.excess and letter.died_at <= self.calm_before_at
+
+
+def is_whole(letter: DeadLetter) -> bool:
+    """Whether a letter has all that it needs to come back: its own body, and what it shares."""
+    return letter.message.parent is None or letter.shared is not None
+
+
+async def leaving(store: Store, queue: str, limits: RetentionLimits) -> AsyncIterator[Leaving]:
+    """What leaves, oldest first, in pages. Letters may be removed meanwhile."""
+    place, cursor = 0, None
+    while True:
+        page = await store.letters(queue, after=cursor, limit=_PAGE)
+        leaves = Leaving()
+        for letter in page.letters:
+            age = limits.for_age(letter)
+            if not age and not limits.for_number(letter, place):
+                break
+            place += 1
+            if is_whole(letter):
+                (leaves.aged if age else leaves.excess).append(letter)
+            else:
+                leaves.shared += 1
+        yield leaves
+        cursor = page.cursor
+        if cursor is None or leaves.looked_at < len(page.letters):
+            return
+
 
 ACTOR = Actor("retention", "duty")
 FILE_LETTERS = 10_000

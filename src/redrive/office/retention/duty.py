@@ -17,8 +17,7 @@ from redrive.core.ports import Store
 from redrive.core.settings import RetentionSettings
 from redrive.office.archive.files import folder_problem
 from redrive.office.archive.lines import ArchiveError
-from redrive.office.retention.departure import Departure
-from redrive.office.retention.leaving import DAY_MS, Leaving, RetentionLimits, leaving
+from redrive.office.retention.departure import DAY_MS, Departure, Leaving, RetentionLimits, leaving
 from redrive.office.retention.notice import Notice, read_notice, write_notice
 from redrive.telemetry.events import Event, LettersArchived, LettersLeaving, RetentionFailed
 

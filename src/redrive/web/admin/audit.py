@@ -16,8 +16,7 @@ from redrive.web.admin.query import Limit, Parameters, asked
 from redrive.web.admin.room import AdminRoom
 from redrive.web.admin.route import ADMINISTER, AdminRoute
 from redrive.web.answers import respond
-from redrive.web.problem_types import INVALID
-from redrive.web.problems import FieldError, Refusal
+from redrive.web.problems import INVALID, FieldError, Refusal
 
 Text = Annotated[str, msgspec.Meta(max_length=200, description="Empty: any.")]
 

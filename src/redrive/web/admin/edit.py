@@ -22,8 +22,7 @@ from redrive.web.admin.start import StartingRoom
 from redrive.web.admin.tags import demand
 from redrive.web.documents import check_payload, decode
 from redrive.web.limits import read_json
-from redrive.web.problem_types import CHANGED, FORBIDDEN, NO_IF_MATCH, TOO_LARGE
-from redrive.web.problems import Refusal
+from redrive.web.problems import CHANGED, FORBIDDEN, NO_IF_MATCH, TOO_LARGE, Refusal
 
 _AROUND = 1_024
 

@@ -22,7 +22,7 @@ from redrive.web.access import Call, Route
 from redrive.web.admin.query import FilterText, Parameters, Reveal, asked
 from redrive.web.admin.room import AdminRoom
 from redrive.web.admin.route import READ, AdminRoute
-from redrive.web.problem_types import BAD_QUERY
+from redrive.web.problems import BAD_QUERY
 
 _MEDIA = {Format.JSON: "application/jsonl", Format.CSV: "text/csv"}
 _MOST = 1_000_000

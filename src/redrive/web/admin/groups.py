@@ -24,8 +24,7 @@ from redrive.web.admin.tags import demand, tag
 from redrive.web.answers import respond
 from redrive.web.documents import decode
 from redrive.web.limits import read_json
-from redrive.web.problem_types import BAD_QUERY, CHANGED, INVALID
-from redrive.web.problems import FieldError, Refusal
+from redrive.web.problems import BAD_QUERY, CHANGED, INVALID, FieldError, Refusal
 
 _BODY_BYTES: Final = 64 * 1024
 By = Annotated[

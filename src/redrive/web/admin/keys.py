@@ -18,8 +18,7 @@ from redrive.web.admin.route import ADMINISTER, AdminRoute
 from redrive.web.answers import respond
 from redrive.web.documents import decode
 from redrive.web.limits import read_json
-from redrive.web.problem_types import NOT_FOUND
-from redrive.web.problems import Refusal
+from redrive.web.problems import NOT_FOUND, Refusal
 
 _BODY_BYTES = 64 * 1024
 _LONGEST_S = LONGEST.total_seconds()

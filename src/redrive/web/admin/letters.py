@@ -14,7 +14,7 @@ from redrive.web.admin.room import AdminRoom
 from redrive.web.admin.route import READ, AdminRoute
 from redrive.web.admin.tags import tag
 from redrive.web.answers import respond
-from redrive.web.problem_types import BAD_QUERY
+from redrive.web.problems import BAD_QUERY
 
 
 class FindLetters(Parameters, frozen=True):

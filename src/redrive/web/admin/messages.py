@@ -15,7 +15,7 @@ from redrive.web.admin.query import Cursor, DryRun, Limit, Parameters, asked
 from redrive.web.admin.room import AdminRoom
 from redrive.web.admin.route import OPERATE, READ, AdminRoute
 from redrive.web.answers import respond
-from redrive.web.problem_types import NOT_FOUND
+from redrive.web.problems import NOT_FOUND
 
 _MOST = 20 * PAGE
 _MOST_AGE_S = 10 * 366 * 86_400

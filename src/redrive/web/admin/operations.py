@@ -31,8 +31,7 @@ from redrive.web.admin.start import BODY_BYTES, StartingRoom, StartParameters
 from redrive.web.answers import respond
 from redrive.web.documents import decode
 from redrive.web.limits import read_json
-from redrive.web.problem_types import BAD_QUERY, INVALID, WRONG_STATE
-from redrive.web.problems import FieldError, Refusal
+from redrive.web.problems import BAD_QUERY, INVALID, WRONG_STATE, FieldError, Refusal
 
 _ALL = 1_000_000
 

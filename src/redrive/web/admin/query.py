@@ -12,8 +12,7 @@ import msgspec
 from redrive.core.ports import PAGE
 from redrive.web.access import Call
 from redrive.web.documents import misfit
-from redrive.web.problem_types import INVALID
-from redrive.web.problems import FieldError, Refusal
+from redrive.web.problems import INVALID, FieldError, Refusal
 
 Flag = Literal["true", "false"]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=PAGE, description=f"How many at most, 1 to {PAGE}.")]

@@ -20,8 +20,7 @@ from redrive.office.view import MayNotReveal, NotFound
 from redrive.web.access import Call
 from redrive.web.admin.route import Answer
 from redrive.web.admin.turns import Turns
-from redrive.web.problem_types import BAD_QUERY, CHANGED, FORBIDDEN, INVALID, NOT_FOUND
-from redrive.web.problems import FieldError, Refusal
+from redrive.web.problems import BAD_QUERY, CHANGED, FORBIDDEN, INVALID, NOT_FOUND, FieldError, Refusal
 
 _REFUSALS = (
     FilterError,

@@ -9,11 +9,11 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from redrive.office.access import Permission
-from redrive.web import description, problem_types
+from redrive.web import description
 from redrive.web.access import Call, Route
 from redrive.web.admin.query import NoParameters, Parameters, parameters
 from redrive.web.description import Described, reference
-from redrive.web.problem_types import ProblemType
+from redrive.web.problems import BAD_JSON, INVALID, NOT_FOUND, NOT_JSON, TOO_LARGE, ProblemType
 
 Answer = Callable[[Call], Awaitable[Response]]
 
@@ -25,7 +25,7 @@ NAME: Final[Described] = {"type": "string", "minLength": 1}
 _REPEATABLE: Final = description.repeatable(
     "A repeat of the same request under the same key, within 24 hours, is answered with the first operation."
 )
-_WITH_BODY = (problem_types.BAD_JSON, problem_types.TOO_LARGE, problem_types.NOT_JSON)
+_WITH_BODY = (BAD_JSON, TOO_LARGE, NOT_JSON)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +79,9 @@ class AdminRoute:
         return [{"name": name, "in": "path", "required": True, "schema": NAME} for name in names]
 
     def _problems(self) -> tuple[ProblemType, ...]:
-        missing = (problem_types.NOT_FOUND,) if "{" in self.path else ()
+        missing = (NOT_FOUND,) if "{" in self.path else ()
         given = _WITH_BODY if self.body is not None else ()
-        return (*description.GUARDED, problem_types.INVALID, *missing, *given, *self.problems)
+        return (*description.GUARDED, INVALID, *missing, *given, *self.problems)
 
     def _answers(self) -> Described:
         answers: Described = {}

@@ -16,8 +16,7 @@ from redrive.web.admin.route import ADMINISTER, AdminRoute
 from redrive.web.answers import respond
 from redrive.web.documents import decode
 from redrive.web.limits import read_json
-from redrive.web.problem_types import BAD_QUERY, INVALID
-from redrive.web.problems import FieldError, Refusal
+from redrive.web.problems import BAD_QUERY, INVALID, FieldError, Refusal
 
 _BODY_BYTES = 128 * 1024
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from redrive.web.access import Call
-from redrive.web.problem_types import CHANGED, NO_IF_MATCH
-from redrive.web.problems import Refusal
+from redrive.web.problems import CHANGED, NO_IF_MATCH, Refusal
 
 
 def tag(version: str | int) -> str:
