@@ -29,7 +29,7 @@ from redrive.office.export import Export, Format
 from redrive.office.filters import Filter
 from redrive.office.filters.masked import unsearched
 from redrive.office.filters.terms import Named, NameField
-from redrive.office.index import Found, Freshness, LetterOrder
+from redrive.office.index import Found, FoundPage, Freshness, LetterOrder, TimeLimit
 from redrive.office.index.discarded import find_discarded
 from redrive.office.messages import Messages, NotDead
 from redrive.office.operations import Selection
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 SLICE = 20
 _LISTED_BYTES = 16 * 1024
+_COUNTING_S = 0.5
 
 
 class Exported(NamedTuple):
@@ -118,12 +119,24 @@ class Letters:
         document = LetterPageDocument(
             letters=documents,
             cursor=page.cursor,
+            total=None if after is not None else await self._total(asked, page),
             looked=None if looked is None else LookedDocument(letters=looked.letters, of=looked.of),
             behind=self.freshness.behind,
             notice=unsearched(asked),
             empty=empty_document(empty),
         )
         return OfficeAnswer(letters, document)
+
+    async def _total(self, asked: Filter, first: FoundPage) -> int | None:
+        """How many a filter finds; None where that means to look through payloads, or takes too long."""
+        if first.cursor is None:
+            return len(first.letters)
+        if first.looked is not None:
+            return None
+        try:
+            return await self._index.count(asked, scope=self._view.scope, limit_s=_COUNTING_S)
+        except TimeLimit:
+            return None
 
     async def _find_discarded(
         self, asked: Filter, after: str | None, limit: int, *, reveal: bool, whole: bool
@@ -150,7 +163,13 @@ class Letters:
             lambda: [letter_document(one, mask, self._ttl_ms) for one in shown]
         )
         document = LetterPageDocument(
-            letters=documents, cursor=cursor, looked=None, behind=False, notice=unsearched(asked), empty=None
+            letters=documents,
+            cursor=cursor,
+            total=None,
+            looked=None,
+            behind=False,
+            notice=unsearched(asked),
+            empty=None,
         )
         return OfficeAnswer(shown, document)
 

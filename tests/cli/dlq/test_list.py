@@ -42,11 +42,15 @@ def test_an_empty_list_says_so(shop: Shop) -> None:
 
 def test_pages_follow_the_cursor_to_the_end(shop: Shop) -> None:
     buried = [shop.bury() for _ in range(3)]
-    assert "--after" in shop("dlq", "list", "--limit", "2").error
+    told = shop("dlq", "list", "--limit", "2").error
+    assert "--after" in told
+    assert "2 of 3\n" in told
     first = shop.ok("dlq", "list", "--limit", "2")
     second = shop.ok("dlq", "list", "--limit", "2", "--after", first["cursor"])
     assert [letter["jobId"] for letter in first["letters"] + second["letters"]] == buried
     assert second["cursor"] is None
+    assert (first["total"], second["total"], shop.ok("dlq", "list")["total"]) == (3, None, 3)
+    assert shop.ok("dlq", "list", "--limit", "1", "--filter", "declined")["total"] is None
 
 
 def test_a_queue_is_found_by_its_dead_letter_queues_name(shop: Shop) -> None:

@@ -53,6 +53,7 @@ async def test_pages_follow_one_another_without_gap_or_double(
         query = {"filter": "queue:orders", "order": order, "limit": "3"}
         while True:
             page = good(await viewer.get(f"{DLQ}/letters", params=query))
+            assert page["total"] == (7 if not found else None)
             found += [one["jobId"] for one in page["letters"]]
             if page["cursor"] is None:
                 break

@@ -74,6 +74,8 @@ async def list_letters(
             kept += ["--newest"] if newest else []
             kept += ["--discarded"] if discarded else []
             more = command("dlq", "list", *kept, "--limit", limit, "--after", page.cursor)
+            if page.total is not None:
+                current.output.note(f"{len(found):,} of {page.total:,}")
             current.output.note(f"more: {more}")
         elif found and discarded:
             back = command("dlq", "undiscard", found[0].message.id)

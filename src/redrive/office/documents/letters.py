@@ -134,11 +134,13 @@ class EmptyDocument(Document, frozen=True):
 class LetterPageDocument(Document, frozen=True):
     """A page; `cursor` is null at the end. `behind`: newer deaths may be missing for a moment.
 
+    `total`: how many the filter finds in all, on the first page; null where counting them would take long.
     `notice` is there when less was searched than the filter says, `empty` when it finds nothing at all.
     """
 
     letters: list[LetterDocument]
     cursor: str | None
+    total: int | None
     looked: LookedDocument | None
     behind: bool
     notice: str | None

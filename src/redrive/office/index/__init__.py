@@ -87,10 +87,10 @@ class Index:
         condition = compile_filter(asked, now=self.now() if as_of is None else as_of, scope=scope)
         return await self.read(lambda db: finding.find(db, condition, cursor, limit, budget_s))
 
-    async def count(self, asked: Filter, *, scope: str | None = None) -> int:
+    async def count(self, asked: Filter, *, scope: str | None = None, limit_s: float = TIME_LIMIT_S) -> int:
         """How many letters are meant, all of them looked at."""
         condition = self.compile(asked, scope)
-        return await self.read(lambda db: finding.count(db, condition))
+        return await self.read(lambda db: finding.count(db, condition), limit_s)
 
     async def count_reason(self, reason: Reason, limit_s: float = TIME_LIMIT_S) -> int:
         """How many letters of all tenants have this reason, whatever their failures say."""
