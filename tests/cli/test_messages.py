@@ -8,6 +8,10 @@ from pwd import getpwuid
 import pytest
 
 from redrive import Redrive
+from redrive.core.failure import Failure, Kind
+from redrive.core.ports import Claim
+from redrive.core.retry import RetryPolicy
+from redrive.core.verdict import CRASH_LIMIT, Failed, Settlement, decide
 from redrive.testing import run_until_idle
 from tests.cli.conftest import Shop
 
@@ -25,6 +29,26 @@ def test_show_tells_every_attempt_with_kind_code_and_reason(shop: Shop) -> None:
     document = shop.ok("show", message_id)
     assert [failure["attempt"] for failure in document["failures"]] == [1, 2, 3, 4, 5]
     assert document["state"] == "dead"
+
+
+def test_a_message_that_died_of_lost_workers_says_how_many(shop: Shop) -> None:
+    message_id = shop.send()
+
+    async def lose_workers(app: Redrive) -> None:
+        for number in range(1, CRASH_LIMIT + 1):
+            claimed = await app.store.claim(Claim("orders", f"token {number}", 1, 30.0, alone=number > 1))
+            (delivery,) = claimed.deliveries
+            now = app.store.now()
+            lost = Failed(Failure(now, 1, Kind.LOST, "the worker was lost while it ran this"))
+            verdict = decide(lost, delivery.progress, RetryPolicy(), now=now, jitter=0.5)
+            await app.store.settle([Settlement(delivery, verdict)])
+
+    shop.with_app(lose_workers)
+    assert "3 workers lost" in shop("show", message_id).out
+    document = shop.ok("show", message_id)
+    assert (document["reason"], document["crashes"]) == ("worker lost", CRASH_LIMIT)
+    shop.ok("dlq", "redrive", message_id, "--yes")
+    assert shop.ok("show", message_id)["crashes"] == 0
 
 
 def test_a_message_that_expired_unrun_has_no_attempt(shop: Shop) -> None:

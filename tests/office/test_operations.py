@@ -15,6 +15,7 @@ from redrive.office.audit import Query, read
 from redrive.office.documents.operations import operation_document
 from redrive.office.filters import FilterError
 from redrive.office.operations import NoOperation, OperationError, OperationState, Selection
+from redrive.office.operations.conductor import LEASE_S
 from redrive.office.operations.operation import CHUNK
 from redrive.office.operations.records import LETTER_RECORDS, LIVE_RECORDS, OPERATION_RECORDS, read_chunk
 from tests.conformance.backends import Bench
@@ -141,6 +142,21 @@ async def test_a_letter_that_died_again_is_not_moved_by_an_operation_that_froze_
     again = await office.start(redrive())
     assert (await office.wait(again.id)).moved == 2
     assert {one.message.id: len(one.redrives) for one in await dead_letters(store)} == {}
+
+
+async def test_what_was_just_started_or_resumed_is_not_told_as_unattended(bench: Bench) -> None:
+    store = await bench.open_store()
+    await letters(store, 3)
+    office = desk(store)
+    started = await office.start(redrive())
+    assert not (await office.show(started.id)).unattended
+    bench.advance(LEASE_S)
+    assert (await office.show(started.id)).unattended
+    await office.pause(started.id)
+    await office.resume(started.id)
+    assert not (await office.show(started.id)).unattended
+    bench.advance(LEASE_S)
+    assert (await office.show(started.id)).unattended
 
 
 async def test_a_pause_holds_it_a_resume_goes_on_and_a_cancel_leaves_the_rest(store: Store) -> None:

@@ -139,6 +139,12 @@ class Account:
     def state(self) -> State:
         return self.progress.state
 
+    @property
+    def lost_workers(self) -> int:
+        """How many workers were lost in a row while they ran it; the loss that buried it is no crash of its
+        progress, which is as it was handed out."""
+        return self.progress.crashes + (self.reason is Reason.WORKER_LOST)
+
 
 class MessagePhase(StrEnum):
     """What people list messages by: `waiting` is due now, `scheduled` later; a dead one is a letter."""

@@ -133,8 +133,8 @@ def _attempts(account: Account) -> str:
     text = str(progress.attempts)
     if progress.generation:
         text += f" since re-drive {progress.generation}"
-    if progress.crashes:
-        text += f", {progress.crashes} worker{'s' if progress.crashes > 1 else ''} lost"
+    if lost := account.lost_workers:
+        text += f", {lost} worker{'s' if lost > 1 else ''} lost"
     return text
 
 

@@ -233,7 +233,7 @@ def shown_message(account: Account, mask: Mask, why: str) -> ShownMessage:
         track=message.track.value,
         state=progress.state.value,
         attempts=progress.attempts,
-        crashes=progress.crashes,
+        crashes=account.lost_workers,
         generation=progress.generation,
         dedupe=None if message.dedupe is None else mask.text(message.dedupe),
         headers=mask.fields(message.headers),

@@ -85,8 +85,11 @@ class Conductor:
         return await self._steps.tally(operation)
 
     async def unattended(self, operation: Operation) -> bool:
-        """Whether it runs and no process holds its lease; one that died holds it for some seconds more."""
-        if not operation.state.runs:
+        """Whether it runs and no process holds its lease; one that died holds it for some seconds more.
+
+        One that people just started or resumed has as long to find its process.
+        """
+        if not operation.state.runs or self._store.now() < _expected_at(operation):
             return False
         return await self._store.get_record(CONDUCTOR_RECORDS, operation.id) is None
 
@@ -134,3 +137,11 @@ class Conductor:
         if record is not None and self._store.now() - int(record.document["at"]) > _ORPHAN_MS:
             await records.retire(self._store, operation_id)
         return IDLE_S
+
+
+def _expected_at(operation: Operation) -> int:
+    """From when on some process should have taken it up."""
+    asked_at = operation.resumed_at or 0
+    if operation.state is OperationState.FREEZING and operation.frozen.chunks == 0:
+        asked_at = max(asked_at, operation.created_at)
+    return asked_at + round(1000 * LEASE_S)

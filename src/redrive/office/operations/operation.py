@@ -244,7 +244,8 @@ class Operation(_Document, frozen=True):
 
     `position`: letters of the frozen list that were handled; the next is number `offset` of chunk `chunk`.
     `gate`: so many letters must have been judged, counted from `since`, before more are moved. `next_at`:
-    when the rate lets the next one go. `was`: the state that a resume goes back to. `row`: the position of
+    when the rate lets the next one go. `was`: the state that a resume goes back to; `resumed_at`: when one
+    last did. `row`: the position of
     its last row in the audit; `told`: that was the outcome. Of files: the `host` that has it, how many bytes
     are `written`, how many letters `counted`, and the archives that were made (`files`).
     """
@@ -266,6 +267,7 @@ class Operation(_Document, frozen=True):
     next_at: int = 0
     moving_at: int | None = None
     was: OperationState | None = None
+    resumed_at: int | None = None
     ended_at: int | None = None
     told: bool = False
     host: str = ""

@@ -210,7 +210,7 @@ class Operations:
         def make(current: Operation) -> Operation:
             stands = current.state in (OperationState.PAUSED, OperationState.HALTED)
             _demand(current, stands, "resumed")
-            return go_on(current, tally)
+            return replace(go_on(current, tally), resumed_at=self._store.now())
 
         return await self._set(operation_id, "resume operation", make)
 
