@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from email import message_from_bytes
 from email.message import EmailMessage, Message
 from email.policy import default
@@ -96,6 +97,47 @@ def test_show_tells_each_recipients_state_and_attempts(shop: Shop) -> None:
     shown = shop("mail", "show", mail_id).out
     for part in ("ok@b.example  on attempt 1", "attempt 1 permanent: 550 5.1.1", "again in"):
         assert part in shown
+
+
+def _edit(shop: Shop, letter_id: str, address: str) -> None:
+    """Re-drive a recipient's letter to another address."""
+    letter = shop.ok("dlq", "show", letter_id, "--reveal")
+    payload = letter["originalData"] | {"to": [address]}
+    assert shop.ok("dlq", "edit", letter_id, json.dumps(payload))["operation"]["moved"] == 1
+
+
+def _recipients(shop: Shop, mail_id: str) -> dict[str, str]:
+    return {one["address"]: one["status"] for one in shop.ok("mail", "show", mail_id)["recipients"]}
+
+
+def test_an_edited_mail_is_shown_as_it_is_now(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDRIVE_OFFICE_EDIT", "true")
+    sender = ("--from", "shop@example.com", "--text", "Hi")
+    mail_id = shop.ok("mail", "send", *sender, "--to", "reply-550-5.1.1@b.example")["jobId"]
+    _deliver(shop)
+    _edit(shop, mail_id, "reply-550-5.1.1+again@b.example")
+    edited_id = shop.ok("show", mail_id)["replacedBy"]
+    assert _recipients(shop, mail_id) == {"reply-550-5.1.1+again@b.example": "queued"}
+    _deliver(shop)
+    _edit(shop, edited_id, "ok@b.example")
+    assert _recipients(shop, mail_id) == {"ok@b.example": "queued"}
+    _deliver(shop)
+    assert _recipients(shop, mail_id) == {"ok@b.example": "sent"}
+    assert shop.ok("mail", "show", mail_id)["id"] == mail_id
+    (recipient,) = shop.ok("mail", "show", mail_id)["recipients"]
+    assert f"edited as  {recipient['jobId']}" in shop("mail", "show", mail_id).out
+
+
+def test_one_edited_recipient_of_many_takes_the_place_of_the_old(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REDRIVE_OFFICE_EDIT", "true")
+    mail_id = shop.ok("mail", "send", *MAIL, "--to", "reply-550-5.1.1@b.example", "--text", "Hi")["jobId"]
+    _deliver(shop)
+    (letter,) = shop.ok("dlq", "list")["letters"]
+    _edit(shop, letter["jobId"], "ok+2@b.example")
+    _deliver(shop)
+    assert _recipients(shop, mail_id) == {"ok@b.example": "sent", "ok+2@b.example": "sent"}
 
 
 def test_a_message_that_is_no_mail_is_not_found(shop: Shop) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from typing import Any
 
@@ -137,6 +138,12 @@ def test_letters_go_to_another_queue_that_exists(shop: Shop) -> None:
     assert (counted["orders"]["dlq"], counted["invoices"]["published"]) == (0, 0)
     waiting = counted["invoices"]["pending"] + counted["invoices"]["scheduled"]
     assert waiting == 2
+    shown = shop.ok("show", message_id)
+    made = shop.ok("show", shown["replacedBy"])
+    assert (made["queue"], made["headers"]["x-redriven-from"]) == ("invoices", message_id)
+    assert f"Message {made['jobId']} in invoices took its place and is waiting" in shown["why"]
+    page = shop("show", message_id).out
+    assert re.search(rf"replaced by +{made['jobId']}", page)
 
 
 def test_a_progress_bar_is_shown_on_a_terminal(shop: Shop) -> None:

@@ -37,10 +37,12 @@ async def test_letters_go_to_another_queue_as_new_messages_that_say_where_they_a
     seen = await office.wait(started.id)
     assert (seen.operation.state, seen.moved, seen.skipped) == (OperationState.FINISHED, 3, 0)
     for old in ids:
-        removal = (await account(store, old)).removal
+        before = await account(store, old)
+        removal = before.removal
         assert removal is not None
         assert (removal.move, removal.actor) == (Move.REPLACE, "ana@host")
         message = (await _replaced(store, started.id, old)).message
+        assert before.replaced_by == message.id
         assert (message.queue, message.tenant, message.body) == ("billing", "acme", b'{"order": 7}')
         assert (message.track, message.dedupe) == (Track.REDRIVE, None)
         assert message.headers["x-trace"] == "t1"

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from uuid import UUID, uuid5
 
 from redrive.core.failure import Failure
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Message, Progress
 from redrive.core.verdict import Reason
+
+_REPLACEMENTS = UUID("6c1f0b52-7d0e-5c43-9f0a-3f3d5f1f7b21")
 
 
 class RedriveResult(StrEnum):
@@ -68,6 +71,11 @@ class LetterKey:
 
     id: str
     generation: int | None = None
+
+
+def replacement_id(key: LetterKey, operation_id: str) -> str:
+    """The id of the message that takes a letter's place in an operation: the same whenever it is made."""
+    return str(uuid5(_REPLACEMENTS, f"{key.id}/{key.generation}/{operation_id}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +152,14 @@ class Account:
         """How many workers were lost in a row while they ran it; the loss that buried it is no crash of its
         progress, which is as it was handed out."""
         return self.progress.crashes + (self.reason is Reason.WORKER_LOST)
+
+    @property
+    def replaced_by(self) -> str | None:
+        """The id of the message made in its place, edited or in another queue; None: there is none."""
+        operation = self.progress.operation
+        if self.removal is None or self.removal.move is not Move.REPLACE or operation is None:
+            return None
+        return replacement_id(LetterKey(self.message.id, self.progress.generation), operation)
 
 
 class MessagePhase(StrEnum):

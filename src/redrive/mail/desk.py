@@ -78,9 +78,10 @@ class Recipient:
 
 @dataclass(frozen=True, slots=True)
 class MailStatus:
-    """A mail and its recipients."""
+    """A mail and its recipients. `current` is what carries it now, after edits."""
 
     account: Account
+    current: Account
     recipients: tuple[Recipient, ...]
 
     @property
@@ -136,12 +137,8 @@ class Desk:
         account = await ledger.get(mail_id)
         if account is None or account.message.queue != QUEUE or account.message.parent is not None:
             return None
-        if "to" in account.message.headers:
-            return MailStatus(account, (_recipient(account),))
-        children = await ledger.family(mail_id)
-        if children:
-            return MailStatus(account, tuple(map(_recipient, children)))
-        return MailStatus(account, _not_fanned_out(account))
+        current = await _current(ledger, account)
+        return MailStatus(account, current, await _recipients(ledger, current))
 
     def _entry(self, request: MailRequest, tenant: str, now: int, allowed: Sequence[SenderDomains]) -> Entry:
         mail_id = self._post.new_id()
@@ -201,6 +198,26 @@ def _prepare(mail: Mail | EmailMessage, mail_id: str, now: int, allowed: Sequenc
 def _digest(mail: Mail | EmailMessage) -> bytes:
     content = mail.as_bytes() if isinstance(mail, EmailMessage) else encode(mail)
     return blake2b(content, digest_size=16).digest()
+
+
+async def _current(ledger: Ledger, account: Account) -> Account:
+    """What carries a mail that was edited, perhaps more than once."""
+    while account.replaced_by is not None:
+        edited = await ledger.get(account.replaced_by)
+        if edited is None or edited.message.queue != QUEUE:
+            break
+        account = edited
+    return account
+
+
+async def _recipients(ledger: Ledger, account: Account) -> tuple[Recipient, ...]:
+    if "to" in account.message.headers:
+        return (_recipient(account),)
+    children = await ledger.family(account.message.id)
+    if not children:
+        return _not_fanned_out(account)
+    known = {one.message.id for one in children}
+    return tuple(_recipient(one) for one in children if one.replaced_by not in known)
 
 
 def _recipient(account: Account) -> Recipient:

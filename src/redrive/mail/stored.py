@@ -57,6 +57,8 @@ def problem(body: bytes, shared: bytes | None) -> str | None:
         return "it is no mail; hand one in with redrive mail send"
     if not stored.to:
         return "it is a mail to nobody: name a recipient in to"
+    if shared is not None and len(stored.to) != 1:
+        return "it is one recipient's part of a mail: name one address in to"
     if stored.rendered() is None and shared is None:
         return "it is a mail without content"
     return None

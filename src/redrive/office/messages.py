@@ -109,7 +109,7 @@ async def _why(store: Store, account: Account) -> str:
         case State.DEAD:
             return _why_dead(account)
         case State.REMOVED:
-            return _why_removed(account)
+            return await _why_removed(store, account)
 
 
 def _why_dead(account: Account) -> str:
@@ -144,14 +144,26 @@ def _help(reason: Reason, redrive: str) -> str:
     assert_never(reason)
 
 
-def _why_removed(account: Account) -> str:
+async def _why_removed(store: Store, account: Account) -> str:
     removal = account.removal
     if removal is None:
         return "it was removed"
     text = f"{removal.actor} removed it ({removal.move})"
     if removal.move is Move.ARCHIVE:
         text += ". The audit names its archive: redrive audit; to bring it back: redrive dlq restore FILE"
+    if account.replaced_by is not None:
+        text += f". {await _replacement(store, account.replaced_by)}"
     return text
+
+
+async def _replacement(store: Store, message_id: str) -> str:
+    found = await store.get(message_id)
+    if found is None:
+        return f"Message {message_id} took its place, and has finished and been cleaned up since"
+    return (
+        f"Message {message_id} in {found.message.queue} took its place and is {found.state}: "
+        f"redrive show {quote(message_id)}"
+    )
 
 
 async def _why_claimed(store: Store, account: Account) -> str:

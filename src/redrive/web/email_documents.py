@@ -83,7 +83,7 @@ SCHEMAS = (SubmittedMails, AcceptedMails, MailDocument)
 
 def mail_document(status: MailStatus, mask: Mask) -> MailDocument:
     """The mail as a mask shows it."""
-    message, progress = status.account.message, status.account.progress
+    message, progress = status.account.message, status.current.progress
     return MailDocument(
         id=message.id,
         submitted_at=instant(message.enqueued_at),

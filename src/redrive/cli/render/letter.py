@@ -113,6 +113,8 @@ def _head(account: Account, why: str, now: int) -> Table:
     grid.add_row("queue", name(message.queue))
     grid.add_row("tenant", name(message.tenant))
     grid.add_row("state", Text(account.state.value, _STYLES[account.state]))
+    if account.replaced_by is not None:
+        grid.add_row("replaced by", name(account.replaced_by))
     grid.add_row("why", name(why) if account.removal else words(why))
     grid.add_row("attempts", _attempts(account))
     if account.state is State.WAITING:

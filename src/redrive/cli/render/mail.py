@@ -40,7 +40,7 @@ _KIND_STYLES = {
 
 def mail_document(status: MailStatus) -> dict[str, Any]:
     """The mail for --json."""
-    message, progress = status.account.message, status.account.progress
+    message, progress = status.account.message, status.current.progress
     return {
         "id": message.id,
         "companyId": message.tenant,
@@ -55,6 +55,8 @@ def mail_page(status: MailStatus, now: int) -> RenderableType:
     message = status.account.message
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_row(Text("id", "dim"), name(message.id))
+    if status.current is not status.account:
+        grid.add_row(Text("edited as", "dim"), name(status.current.message.id))
     grid.add_row(Text("tenant", "dim"), name(message.tenant))
     grid.add_row(Text("accepted", "dim"), moment(message.enqueued_at))
     return Group(grid, Text(), *(_recipient_lines(one, now) for one in status.recipients))

@@ -164,7 +164,10 @@ class RemovalDocument(Document, frozen=True):
 
 
 class ShownMessage(Document, frozen=True):
-    """A message in any state, and in words why it waits or what became of it."""
+    """A message in any state, and in words why it waits or what became of it.
+
+    `replacedBy`: the new message in place of a letter that was edited or re-driven to another queue.
+    """
 
     job_id: str
     company_id: str
@@ -185,6 +188,7 @@ class ShownMessage(Document, frozen=True):
     moved_to_dlq_at: str | None = msgspec.field(name="movedToDLQAt")
     finished_at: str | None
     removal: RemovalDocument | None
+    replaced_by: str | None
     failures: list[FailureDocument]
     redrives: list[RedriveDocument]
     why: str
@@ -246,6 +250,7 @@ def shown_message(account: Account, mask: Mask, why: str) -> ShownMessage:
         moved_to_dlq_at=instant(account.died_at),
         finished_at=instant(account.finished_at),
         removal=None if removal is None else _removal(removal),
+        replaced_by=account.replaced_by,
         failures=_failures(account.failures, mask),
         redrives=_redrives(account.redrives),
         why=why,

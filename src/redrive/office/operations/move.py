@@ -11,9 +11,8 @@ both; and a letter that shares its parent's body cannot go to another queue: it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from uuid import UUID, uuid5
 
-from redrive.core.letters import Account, LetterKey, OperationTally
+from redrive.core.letters import Account, LetterKey, OperationTally, replacement_id
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Entry, Message, Track, expiry
 from redrive.core.ports import APPEND_BYTES, Store
@@ -21,7 +20,6 @@ from redrive.office.operations.bodies import BodyRules, headers_of, problem_of
 from redrive.office.operations.operation import Operation, OperationKind
 from redrive.office.operations.records import Letter, by_queue
 
-_NAMESPACE = UUID("6c1f0b52-7d0e-5c43-9f0a-3f3d5f1f7b21")
 _HOLD_BACK_MS = 5_000
 
 
@@ -42,7 +40,7 @@ async def move(
 
 def new_id(operation: Operation, key: LetterKey) -> str:
     """The id of the message that takes a letter's place: the same whenever it is made."""
-    return str(uuid5(_NAMESPACE, f"{key.id}/{key.generation}/{operation.id}"))
+    return replacement_id(key, operation.id)
 
 
 async def tally_replaced(store: Store, operation: Operation, letters: Sequence[Letter]) -> OperationTally:
