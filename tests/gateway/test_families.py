@@ -59,9 +59,9 @@ async def test_a_letter_of_one_of_many_is_shown_with_its_mail(app: Redrive) -> N
     account = await app.store.get(letter.message.id)
     assert account is not None
     assert shown_message(account, UNMASKED, "").original_data == shown
-    exported = json.loads(Export(Format.JSON, UNMASKED, None).rows([letter]))
+    exported = json.loads(Export(Format.JSONL, UNMASKED, None).rows([letter]))
     assert exported["originalData"] == shown
-    masked = json.loads(Export(Format.JSON, Mask.parse("content"), None).rows([letter]))
+    masked = json.loads(Export(Format.JSONL, Mask.parse("content"), None).rows([letter]))
     assert (masked["originalData"]["content"], TEXT in json.dumps(masked)) == (MASKED, False)
 
 

@@ -34,7 +34,7 @@ def failing(reason: str, code: str | None = "550") -> DeadLetter:
 
 
 def test_json_lines_carry_the_names_of_the_dead_letter_entry() -> None:
-    (line,) = exported(Export(Format.JSON, UNMASKED, WEEK_MS), letter(body=BODY)).splitlines()
+    (line,) = exported(Export(Format.JSONL, UNMASKED, WEEK_MS), letter(body=BODY)).splitlines()
     document = json.loads(line)
     assert document["originalData"] == json.loads(BODY)
     assert (document["companyId"], document["lastFailureCode"]) == ("acme", "550")
@@ -61,7 +61,7 @@ def test_payloads_are_masked_unless_asked_for(form: Format) -> None:
 
 
 def test_a_payload_that_is_not_json_is_masked_whole() -> None:
-    (line,) = exported(Export(Format.JSON, Mask(), WEEK_MS), letter(body=b"\xffsecret")).splitlines()
+    (line,) = exported(Export(Format.JSONL, Mask(), WEEK_MS), letter(body=b"\xffsecret")).splitlines()
     assert json.loads(line)["originalData"] == {"base64": "***"}
 
 
@@ -79,7 +79,7 @@ def test_no_cell_begins_like_a_formula(begin: str) -> None:
 @given(letters)
 def test_any_letter_is_one_line_of_json_and_one_row_of_csv(made: DeadLetter) -> None:
     for mask in (UNMASKED, Mask()):
-        text = Export(Format.JSON, mask, WEEK_MS).rows([made]).decode("ascii")
+        text = Export(Format.JSONL, mask, WEEK_MS).rows([made]).decode("ascii")
         assert text.count("\n") == 1
         json.loads(text, parse_constant=pytest.fail)
         form = Export(Format.CSV, mask, WEEK_MS)
@@ -89,5 +89,5 @@ def test_any_letter_is_one_line_of_json_and_one_row_of_csv(made: DeadLetter) -> 
 
 @pytest.mark.parametrize("body", [b"NaN", b'{"a": 1e999}', b"[-Infinity]"])
 def test_a_body_that_json_cannot_write_again_is_exported_as_bytes(body: bytes) -> None:
-    (line,) = exported(Export(Format.JSON, UNMASKED, WEEK_MS), letter(body=body)).splitlines()
+    (line,) = exported(Export(Format.JSONL, UNMASKED, WEEK_MS), letter(body=body)).splitlines()
     assert list(json.loads(line)["originalData"]) == ["base64"]

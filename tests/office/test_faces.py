@@ -111,7 +111,7 @@ async def _remove_waiting(office: ActingOffice, _: Filled) -> Any:
 
 async def _export(office: ActingOffice, _: Filled) -> Any:
     chosen = Selection(filter="tenant:acme", limit=5)
-    pieces = [one.data async for one in office.letters.export(chosen, Format.JSON)]
+    pieces = [one.data async for one in office.letters.export(chosen, Format.JSONL)]
     return [json.loads(line) for line in b"".join(pieces).splitlines()]
 
 

@@ -45,7 +45,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 class Format(StrEnum):
     """How letters are written."""
 
-    JSON = "jsonl"
+    JSONL = "jsonl"
     CSV = "csv"
 
 

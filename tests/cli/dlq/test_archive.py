@@ -81,6 +81,15 @@ def test_csv_is_chosen_by_the_ending_and_revealing_is_audited(shop: Shop) -> Non
     assert len(shop.ok("audit", "--verb", "reveal")["rows"]) == 2
 
 
+@pytest.mark.parametrize(("form", "begins"), [("jsonl", '{"jobId":'), ("csv", "jobId,outboxId,")])
+@pytest.mark.parametrize("name", ["-", "letters.txt"])
+def test_the_format_of_an_export_is_chosen_by_name(shop: Shop, name: str, form: str, begins: str) -> None:
+    shop.bury()
+    result = shop("dlq", "export", name, "--all", "--format", form)
+    assert result.code == 0, result.error
+    assert (result.out if name == "-" else (shop.folder / name).read_text()).startswith(begins)
+
+
 def test_an_export_never_overwrites_a_file(shop: Shop) -> None:
     shop.bury()
     (shop.folder / "kept.csv").write_text("mine")

@@ -38,7 +38,7 @@ async def export(
     reveal
         Payloads without masks; the audit records who did.
     """
-    form = format or (Format.CSV if file.lower().endswith(".csv") else Format.JSON)
+    form = format or (Format.CSV if file.lower().endswith(".csv") else Format.JSONL)
     async with session(flags) as current:
         chosen = await selection(current, ids, choice)
         if file == "-":
@@ -55,7 +55,7 @@ async def export(
 
 
 async def _to_output(current: Session, chosen: Selection, form: Format, *, reveal: bool) -> int:
-    if current.output.as_json and form is not Format.JSON:
+    if current.output.as_json and form is not Format.JSONL:
         raise CommandError("--json and csv on standard output: leave one of them out", Exit.USAGE)
     written = 0
     async for piece in current.office.letters.export(chosen, form, reveal=reveal):

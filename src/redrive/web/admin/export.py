@@ -24,7 +24,7 @@ from redrive.web.admin.room import AdminRoom
 from redrive.web.admin.route import READ, AdminRoute
 from redrive.web.problems import BAD_QUERY
 
-_MEDIA = {Format.JSON: "application/jsonl", Format.CSV: "text/csv"}
+_MEDIA = {Format.JSONL: "application/jsonl", Format.CSV: "text/csv"}
 _MOST = 1_000_000
 PATIENCE_S = 60.0
 
