@@ -17,14 +17,12 @@ from typing import TYPE_CHECKING, Concatenate, Self, TypeVar
 from redrive.config import Settings, load, tell_overruled
 from redrive.core.errors import ConfigurationError, InvalidMessage
 from redrive.core.letters import DeadLetter
-from redrive.core.limits import Rate
 from redrive.core.message import DEFAULT_TENANT, Entry, Track, check_queue
 from redrive.core.ports import Receipt, Store
 from redrive.core.retry import RetryPolicy
 from redrive.core.settings import QueueSettings
-from redrive.core.values import as_span
 from redrive.engine.entries import Submission, make_entry
-from redrive.engine.handlers import Handler, Registry, Served
+from redrive.engine.handlers import Served
 from redrive.engine.ids import new_id
 from redrive.engine.process import end_when_stuck, stop_on_signals
 from redrive.engine.runner import patiently
@@ -32,6 +30,7 @@ from redrive.engine.submit import Submitter
 from redrive.engine.worker import Worker
 from redrive.function import Answer, More, Payload, QueueFunction, plain
 from redrive.opening import OpenedApp, Openings
+from redrive.roster import Roster, choose
 from redrive.sync import SyncRedrive
 from redrive.telemetry.events import Telemetry
 from redrive.wiring import make_gateway, make_index, make_office, make_sinks, make_store, on_duty
@@ -64,8 +63,7 @@ class Redrive:
         code = {name: value for name, value in given.items() if value is not None}
         self._settings = settings if settings is not None else load(code=code)
         self.telemetry = Telemetry(make_sinks(self._settings.telemetry))
-        self._registry = Registry()
-        self._policies: dict[str, RetryPolicy] = {}
+        self._roster = Roster(self._settings)
         self._followed: list[str] = []
         self._gateway: Gateway | None = None
         self._worker: Worker | None = None
@@ -79,7 +77,7 @@ class Redrive:
         """Replace the settings, before the app is opened."""
         self._settings = settings
         self.telemetry.configure(make_sinks(settings.telemetry))
-        self._policies.clear()
+        self._roster.configure(settings)
 
     def handler(
         self,
@@ -94,16 +92,12 @@ class Redrive:
 
         A number as `deadline` is seconds.
         """
-        _check_named(queue)
-        chosen = QueueSettings(concurrency=concurrency, deadline_s=_deadline_s(deadline), rate=rate)
-        if rate is not None:
-            Rate.parse(rate)
+        chosen = choose(queue, concurrency, deadline, rate)
 
         def register(
             function: Callable[Concatenate[Payload, More], Answer],
         ) -> QueueFunction[Payload, More, Answer]:
-            self._registry.add(queue, plain(function), retry, chosen)
-            self._policies.clear()
+            self._roster.add(queue, plain(function), retry, chosen)
             return QueueFunction(self, queue, plain(function))
 
         return register
@@ -124,16 +118,14 @@ class Redrive:
         """
         from redrive.office.deaths import telling, told_in
 
-        _check_named(queue)
-        chosen = QueueSettings(concurrency=concurrency, deadline_s=_deadline_s(deadline))
+        chosen = choose(queue, concurrency, deadline)
 
         def register(function: Told) -> Told:
             awaits: bool = inspect.iscoroutinefunction(function)
             if not awaits:
                 raise ConfigurationError(f"what runs on dead letters of {queue!r} awaits: write `async def`")
-            self._registry.add(told_in(queue), telling(self._ledger, function), retry, chosen)
+            self._roster.add(told_in(queue), telling(self._ledger, function), retry, chosen)
             self._followed.append(queue)
-            self._policies.clear()
             return function
 
         return register
@@ -361,29 +353,11 @@ class Redrive:
 
     def served(self, queues: Collection[str] = ()) -> Sequence[Served]:
         """The handlers, or those of `queues`, with what configuration says of their queues."""
-        for queue in queues:
-            if self._registry.get(queue) is None:
-                raise ConfigurationError(
-                    f"this app has no handler for {queue!r}: register one, or name another"
-                )
-        from redrive.office.deaths import told_in
-
-        wanted = {*queues, *map(told_in, queues)}
-        return [self._serve(handler) for handler in self._registry if not queues or handler.queue in wanted]
+        return self._roster.served(queues)
 
     def policy(self, queue: str) -> RetryPolicy:
         """How a queue retries: profile, [retry], the handler's own, [queues.NAME]."""
-        policy = self._policies.get(queue)
-        if policy is None:
-            handler = self._registry.get(queue)
-            policy = self.settings.policy(queue, None if handler is None else handler.retry)
-            self._policies[queue] = policy
-        return policy
-
-    def _serve(self, handler: Handler) -> Served:
-        settings = self.settings.queue(handler.queue, handler.settings)
-        rate = None if settings.rate is None else Rate.parse(settings.rate)
-        return Served(handler, self.policy(handler.queue), settings, rate)
+        return self._roster.policy(queue)
 
     def _entry(self, store: Store, queue: str, submission: Submission[object]) -> Entry:
         ttl_s = self.policy(queue).ttl_s
@@ -408,22 +382,6 @@ class Redrive:
         tell_overruled(self.settings)
         store = make_store(self.settings.store, self.settings.finished, self.settings.redis)
         return store, Submitter(store, self.telemetry.emit)
-
-
-def _check_named(queue: object) -> None:
-    """A bare `@app.handler` hands the function itself where the queue's name belongs."""
-    if callable(queue):
-        name = getattr(queue, "__name__", "handle")
-        raise ConfigurationError(
-            f'a handler names its queue: write @app.handler("{name}") above {name}, not @app.handler alone'
-        )
-
-
-def _deadline_s(deadline: timedelta | float) -> float:
-    try:
-        return as_span(deadline).total_seconds()
-    except ValueError as error:
-        raise ConfigurationError(f"deadline {error}") from None
 
 
 def _check_submission(given: object, index: int) -> None:
