@@ -40,7 +40,7 @@ async def test_a_process_that_was_overtaken_does_not_take_the_new_message_of_its
     operation = (await run_to(office, started.id, lambda seen: seen.operation.frozen.total == 1)).operation
     frozen = await records.read_chunk(store, started.id, 0)
     slow = SlowStore(store, "remove", lambda: office.wait(started.id))
-    await move(cast(Store, slow), operation, frozen, None)
+    await move(cast(Store, slow), {}, operation, frozen, None)
     assert (await office.show(started.id)).moved == 1
     assert (await account(store, new_id(operation, LetterKey(old, 0)))).state is State.WAITING
     assert await work(store, queue="billing") == 1
@@ -54,7 +54,7 @@ async def test_of_two_operations_that_replace_one_letter_at_once_one_message_sta
     await run_to(office, second.id, lambda seen: seen.operation.frozen.total == 1)
     frozen = await records.read_chunk(store, first.id, 0)
     slow = SlowStore(store, "remove", lambda: office.wait(second.id))
-    await move(cast(Store, slow), operation, frozen, None)
+    await move(cast(Store, slow), {}, operation, frozen, None)
     assert (await office.show(second.id)).moved == 1
     assert await work(store, queue="billing") == 1
     assert (await counts(store, "billing")).scheduled == 0
