@@ -244,9 +244,9 @@ async def test_a_paused_queue_hands_out_nothing_until_it_is_resumed(app: Redrive
     @app.handler("other")
     async def other(payload: object) -> None: ...
 
+    receipt = await app.submit("orders", 1)
     await office.pause("orders")
     async with working(app) as events:
-        receipt = await app.submit("orders", 1)
         await app.submit("other", 1)
         await events.wait_for(Completed)
         assert await _state(app, receipt.id) is State.WAITING
