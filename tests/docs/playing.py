@@ -25,7 +25,7 @@ _DIFFERS = (
     (re.compile(r"[\w.-]+@[\w.-]+ \(\w+\)"), "WHO"),
     (re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?Z?)?|\d\d:\d\d:\d\d\.\d{3}"), "WHEN"),
     (re.compile(r"\d[\d.,]* (?:bytes|[kMGT]?B)\b"), "SIZE"),
-    (re.compile(r"\b\d[\d.]* ?(?:ms|s|min|m|h|d)\b(?! ?/)"), "AGE"),
+    (re.compile(r"(?:\bin )?\b\d[\d.]* ?(?:ms|s|min|m|h|d)\b(?! ?/)"), "AGE"),
     (re.compile(r"[·▁▂▃▄▅▆▇█]{2,}"), "TREND"),
     (re.compile(r"\s+"), " "),
 )
