@@ -65,6 +65,7 @@ def test_a_night_from_groups_to_audit(night: Shop) -> None:
     assert [one["kind"] for one in shop.ok("ops", "list")["operations"]] == [
         "discard",
         "restore",
+        "archive",
         "export",
         "redrive",
         "redrive",

@@ -130,7 +130,7 @@ async def test_a_store_in_memory_is_refused_in_words() -> None:
 )
 def test_a_wrong_payload_fails_in_mypy(tmp_path: Path, changed: str, to: str, says: str | None) -> None:
     (tmp_path / "shop.py").write_text(SHOP.replace(changed, to) if changed else SHOP)
-    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(ROOT / ".mypy_cache"), "shop.py"]
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "shop.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode == 0) == (says is None), done.stdout + done.stderr
     if says is not None:

@@ -108,5 +108,5 @@ async def test_the_rights_that_the_page_lists_are_enough_for_everything(
 async def test_the_user_of_the_page_reaches_no_other_prefix(redis_url: str, server: Redis) -> None:
     await server.execute_command(*documented_user())
     address = redis_url.replace("redis://", "redis://redrive:s3cret@")
-    with pytest.raises(StoreError, match=r"docs/redis\.md lists what Redrive needs"):
+    with pytest.raises(StoreError, match="`redrive docs redis` lists what Redrive needs"):
         await RedisStore(address, prefix="app:prod:other").open()

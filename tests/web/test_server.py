@@ -17,8 +17,7 @@ import trustme
 from redrive import Redrive
 from redrive.core.errors import ConfigurationError
 from redrive.office.access import Access, Role
-from redrive.web import protocol
-from redrive.web.server import CannotListen, ServerSettings, parse_listen, serve
+from redrive.web.server import HEAD_S, CannotListen, ServerSettings, parse_listen, serve
 
 
 def _port(url: str) -> int:
@@ -114,7 +113,7 @@ async def test_an_endless_head_is_cut_off(url: str) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", _port(url))
     writer.write(b"GET /health/live HTTP/1.1\r\nX-Long: " + b"a" * 2_000_000)
     answer = b""
-    async with asyncio.timeout(protocol.HEAD_S / 2):
+    async with asyncio.timeout(HEAD_S / 2):
         with suppress(ConnectionError):
             answer = await reader.read()
     writer.close()
@@ -139,7 +138,7 @@ async def test_a_head_behind_a_long_body_is_not_taken_for_long(url: str, acme: h
 async def test_a_head_that_does_not_come_is_not_waited_for(
     app: Redrive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocol, "HEAD_S", 0.05)
+    monkeypatch.setattr("redrive.web.server.HEAD_S", 0.05)
     async with serve(app, "127.0.0.1:0") as server, asyncio.timeout(30):
         for begun in (b"", b"GET /health/live HT"):
             reader, writer = await asyncio.open_connection("127.0.0.1", _port(server.url))
@@ -163,7 +162,7 @@ async def test_requests_on_one_connection_are_answered_in_order(url: str) -> Non
 async def test_a_body_that_drips_ends_at_a_deadline_read_or_not(
     app: Redrive, access: Access, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocol, "BODY_S", 0.2)
+    monkeypatch.setattr("redrive.web.server.BODY_S", 0.2)
     _, key = await access.create(Role.SUBMIT, "acme")
     async with serve(app, "127.0.0.1:0", mail=app.mail) as server, asyncio.timeout(30):
         for bearer in (key, "rdk_wrong"):
