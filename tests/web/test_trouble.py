@@ -10,6 +10,7 @@ import pytest
 
 from redrive import Receipt, Redrive
 from redrive.core.errors import StoreFull, StoreUnavailable
+from redrive.core.grants import SenderDomains
 from redrive.mail.desk import MailRequest, MailStatus
 from redrive.office.access import Access, Role
 from redrive.web.server import serve
@@ -23,7 +24,9 @@ class BrokenDesk:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    async def submit_many(self, requests: Sequence[MailRequest], *, tenant: str) -> list[Receipt]:
+    async def submit_many(
+        self, requests: Sequence[MailRequest], *, tenant: str, senders: SenderDomains
+    ) -> list[Receipt]:
         raise self._error
 
     async def find(self, mail_id: str) -> MailStatus | None:

@@ -52,7 +52,11 @@ async def test_a_place_beyond_the_audits_end_is_its_end(admin: httpx.AsyncClient
 async def test_a_method_that_an_address_does_not_have_is_answered_with_all_it_has(
     stranger: httpx.AsyncClient,
 ) -> None:
-    known = {"operations": "GET, POST", "group": "GET, PUT", "tenants/acme": "GET, PATCH"}
+    known = {
+        "operations": "GET, HEAD, POST",
+        "group": "GET, HEAD, PUT",
+        "tenants/acme": "GET, HEAD, PATCH",
+    }
     for path, methods in known.items():
         answer = await stranger.delete(f"{DLQ}/{path}")
         problem(answer, 405, "method-not-allowed")
