@@ -1,4 +1,4 @@
-"""Failures: always a reason, always bounded, always storable (R7)."""
+"""Failures: always a reason, always bounded, always storable."""
 
 from __future__ import annotations
 

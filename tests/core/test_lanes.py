@@ -1,4 +1,4 @@
-"""Lanes: the walk of a claim, where a lane stands, rounds and priority (R15-R17, I9)."""
+"""Lanes: the walk of a claim, where a lane stands, rounds and priority."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rates: how they are written, and how many may go in a period (R19)."""
+"""Rates: how they are written, and how many may go in a period."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names, dedupe keys and headers that are accepted and refused (S3), and when a message expires."""
+"""Names, dedupe keys and headers that are accepted and refused, and when a message expires."""
 
 from __future__ import annotations
 

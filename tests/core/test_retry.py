@@ -1,4 +1,4 @@
-"""Retry delays and profiles: the printed ranges of R1, the values of R2, and every wrong policy."""
+"""Retry delays and profiles: the printed ranges, the values of each profile, and every wrong policy."""
 
 from __future__ import annotations
 

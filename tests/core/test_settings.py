@@ -12,7 +12,7 @@ from redrive.core.settings import FinishedSettings, QueueSettings, SubmitSetting
 
 def test_the_defaults_are_the_promised_ones() -> None:
     worker, queue, finished = WorkerSettings(), QueueSettings(), FinishedSettings()
-    assert (worker.lease_s, worker.poll_s, worker.drain_s, worker.quantum) == (30.0, 1.0, 30.0, 3)
+    assert (worker.lease_s, worker.poll_s, worker.drain_s, worker.quantum) == (30.0, 5.0, 30.0, 3)
     assert (queue.concurrency, queue.deadline_s, queue.rate) == (5, 300.0, None)
     assert (finished.keep_s, finished.keep, finished.dedupe_s) == (7 * 86_400.0, None, 86_400.0)
     assert SubmitSettings().body_bytes == 1024 * 1024

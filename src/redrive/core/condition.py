@@ -20,16 +20,20 @@ class Durability(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a store says of itself; `url` never holds a secret."""
+    """What a store says of itself, and which engine of which version it is; `url` never holds a secret."""
 
     url: str
     durability: Durability
     meaning: str
+    engine: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How full a store is. Bytes by state are estimates; None where the store cannot tell."""
+    """How full a store is. Bytes by state are estimates; None where the store cannot tell.
+
+    `rejected_connections`: how many a server has refused for want of room since it started.
+    """
 
     used_bytes: int
     limit_bytes: int | None = None
@@ -38,6 +42,7 @@ class Capacity:
     dead_bytes: int | None = None
     accepts: bool = True
     note: str = ""
+    rejected_connections: int | None = None
 
 
 class Grade(StrEnum):

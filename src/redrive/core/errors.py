@@ -57,6 +57,10 @@ class VersionConflict(RedriveError):
         super().__init__(f"{what} is at version {found}, not {expected}: read it again, then repeat")
 
 
+class CannotListen(RedriveError):
+    """An address cannot be listened on: it is taken, or is not this machine's."""
+
+
 class ConfigurationError(RedriveError):
     """A setting is wrong; the message names the key and where it came from."""
 

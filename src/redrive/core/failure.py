@@ -36,7 +36,12 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One failed attempt, as it is stored and shown."""
+    """One failed attempt, as it is stored and shown.
+
+    `duration_ms` is how long the handler ran; None where nobody knows, as for a lost worker. `delay_ms` is
+    the delay chosen before the next attempt, None where there was to be none; `delay_asked` says that it
+    follows what the handler or the other side asked for, not the retry policy.
+    """
 
     at: int
     attempt: int
@@ -46,6 +51,9 @@ class Failure:
     scope: Scope | None = None
     fingerprint: str = ""
     traceback: str | None = None
+    duration_ms: int | None = None
+    delay_ms: int | None = None
+    delay_asked: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(

@@ -8,6 +8,7 @@ patterns are linear on hostile text, and only the reason's first part is read.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from hashlib import blake2b
 
 _READ = 500
@@ -24,7 +25,12 @@ _MASKS: tuple[tuple[re.Pattern[str], str], ...] = (
 
 def mask(reason: str) -> str:
     """The reason without what differs from message to message."""
-    text = reason[:_READ]
+    return _masked(reason[:_READ])
+
+
+@lru_cache(maxsize=1024)
+def _masked(text: str) -> str:
+    """Failures come in crowds with the same words."""
     for pattern, name in _MASKS:
         text = pattern.sub(name, text)
     return text.strip().lower()

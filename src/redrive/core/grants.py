@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Self
+
+from msgspec import Struct
 
 from redrive.core.errors import ConfigurationError
 
@@ -22,8 +23,7 @@ _DOMAIN = re.compile(rf"(?:\*\.)?{_LABEL}(?:\.{_LABEL})*", re.ASCII)
 _QUEUE = re.compile(r"[A-Za-z0-9._:-]{1,128}|[A-Za-z0-9._:-]{0,127}\*", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class SenderDomains:
+class SenderDomains(Struct, frozen=True):
     """The domains that mails may come from, in lower case; none: any."""
 
     domains: tuple[str, ...] = ()
@@ -51,8 +51,7 @@ class SenderDomains:
         return not self.domains or any(_below(domain, one) for one in self.domains)
 
 
-@dataclass(frozen=True, slots=True)
-class QueuePatterns:
+class QueuePatterns(Struct, frozen=True):
     """The queues that may be submitted to; none: those that are known without."""
 
     patterns: tuple[str, ...] = ()

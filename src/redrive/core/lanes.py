@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
+from msgspec import Struct
+
 from redrive.core.limits import Rate
 
 T = TypeVar("T")
@@ -33,9 +35,11 @@ class LaneState(StrEnum):
     HELD = "held"
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """A lane's counters, as the pages and `status` read them. `rate` bounds its hand-outs."""
+class Lane(Struct, frozen=True):
+    """A lane's counters, as the pages and `status` read them. `rate` bounds its hand-outs.
+
+    `consecutive`: how many it was handed out in a row until now, 0 once another lane was served.
+    """
 
     queue: str
     tenant: str
@@ -60,8 +64,7 @@ class Lane:
         return priority(self.rounds_waited)
 
 
-@dataclass(frozen=True, slots=True)
-class LaneChange:
+class LaneChange(Struct, frozen=True):
     """What to change of a lane; None leaves a field as it is.
 
     `cap` 0 removes the cap, `unlimited` the rate.
@@ -186,10 +189,24 @@ def take_turns(turns: Iterable[Turn[T]], ring: Ring, room: Callable[[T], bool], 
                 break
             line.popleft()
             continue
-        if not room(turn.ready[0]):
+        before = len(taken)
+        full = _hand_out(turn, room, taken)
+        if len(taken) > before:
+            turn.served_round = ring.serve(turn.number)
+            turn.consecutive += len(taken) - before
+            turn.taken += len(taken) - before
+        if full:
             break
-        turn.served_round = ring.serve(turn.number)
-        taken.append(turn.ready.popleft())
-        turn.consecutive += 1
-        turn.taken += 1
     return taken
+
+
+def _hand_out(turn: Turn[T], room: Callable[[T], bool], taken: list[T]) -> bool:
+    """What is left of one turn; whether the claim is full."""
+    ready = turn.ready
+    for _ in range(turn.quantum - turn.consecutive):
+        if not ready:
+            break
+        if not room(ready[0]):
+            return True
+        taken.append(ready.popleft())
+    return False

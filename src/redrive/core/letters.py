@@ -5,6 +5,7 @@ These are what the ledger answers with. The wire names belong to the office, not
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID, uuid5
@@ -41,17 +42,24 @@ class Redriven:
 class DeadLetter:
     """A dead message with everything that led there. `failures` are in order, of all generations.
 
-    `shared` is the body of its parent, where it has one: what it needs to run again besides its own.
+    `died_at` is its latest death, `first_died_at` the one before any re-drive: the same for most. `shared` is
+    the body of its parent, where it has one: what it needs to run again besides its own.
     """
 
     message: Message
     progress: Progress
     reason: Reason
     died_at: int
+    first_died_at: int
     fingerprint: str
     failures: tuple[Failure, ...] = ()
     redrives: tuple[Redriven, ...] = ()
     shared: bytes | None = None
+
+    @property
+    def died_again(self) -> bool:
+        """Whether it came back and died once more."""
+        return self.died_at != self.first_died_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +150,7 @@ class Account:
     finished_at: int | None = None
     removal: Removal | None = None
     shared: bytes | None = None
+    first_died_at: int | None = None
 
     @property
     def state(self) -> State:
@@ -199,8 +208,8 @@ class MessagePage:
 
 def as_letter(account: Account) -> DeadLetter:
     """A dead message's account as a letter."""
-    reason, died_at = account.reason, account.died_at
-    if reason is None or died_at is None:
+    reason, died_at, first_died_at = account.reason, account.died_at, account.first_died_at
+    if reason is None or died_at is None or first_died_at is None:
         raise ValueError(f"{account.message.id} is {account.state}, not dead")
     last = account.failures[-1] if account.failures else None
     return DeadLetter(
@@ -208,8 +217,17 @@ def as_letter(account: Account) -> DeadLetter:
         progress=account.progress,
         reason=reason,
         died_at=died_at,
+        first_died_at=first_died_at,
         fingerprint=last.fingerprint if last else "",
         failures=account.failures,
         redrives=account.redrives,
         shared=account.shared,
     )
+
+
+def first_death(died_at: int, failures: Sequence[Failure], redrives: Sequence[Redriven]) -> int:
+    """When a message first died, told from its history where nobody wrote it down: the last failure before
+    its first re-drive is what it died of."""
+    if not redrives:
+        return died_at
+    return max((one.at for one in failures if one.at <= redrives[0].at), default=died_at)

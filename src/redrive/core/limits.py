@@ -9,7 +9,8 @@ next can together pass the count within one period's length.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from redrive.core.errors import ConfigurationError
 
@@ -18,8 +19,7 @@ _UNITS = {1.0: "s", 60.0: "min", 3600.0: "h"}
 _RATE = re.compile(r"(\d{1,9}) ?/ ?([a-z]{1,6})", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(Struct, frozen=True):
     """At most `count` hand-outs a period of `period_s`."""
 
     count: int
@@ -44,16 +44,14 @@ class Rate:
         return cls(int(match[1]), _PERIODS[match[2]])
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """What the store keeps of a rate: when the running period began and how many it has handed out."""
 
     began_at: int = 0
     used: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Reserved:
+class Reserved(Struct, frozen=True):
     """`granted` messages may go now; when none may, the next may at `next_at`."""
 
     granted: int

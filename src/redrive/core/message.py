@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from hashlib import blake2b
+
+from msgspec import Struct
 
 from redrive.core.errors import InvalidMessage
 from redrive.core.lifecycle import State
@@ -25,6 +26,9 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _DEDUPE_LENGTH = 512
 _HEADERS_LENGTH = 16_384
 _CONTENT_BYTES = 8
+
+TRACE_HEADERS = frozenset({"traceparent", "tracestate"})
+"""Who asked, not what for: a message that is submitted again in another trace is the same message."""
 
 
 class Track(StrEnum):
@@ -42,8 +46,7 @@ class Lapse(StrEnum):
     EXPIRED = "expired"
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True, gc=False):
     """What was accepted: the body as bytes, where it belongs, and how long it may live.
 
     A child names its `parent`, whose body then stays in the store until the last child is finished, so
@@ -58,12 +61,11 @@ class Message:
     ttl_s: float
     track: Track = Track.MAIN
     dedupe: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     parent: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True, gc=False):
     """How far a message is. `attempts` counts hand-outs of this generation, the running one included."""
 
     state: State
@@ -75,8 +77,7 @@ class Progress:
     operation: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(Struct, frozen=True, gc=False):
     """The right to settle what one claim handed out: one lease a claim, shared by its batch."""
 
     queue: str
@@ -84,12 +85,12 @@ class Lease:
     until_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(Struct, frozen=True, gc=False):
     """One message handed to one worker. `unreadable` says why its record could not be decoded.
 
     `parent_body` is the body of its parent, where it has one. `probe` says that its lane is held and this
-    is the one message that tries whether the cause is gone.
+    is the one message that tries whether the cause is gone. `mark` is the store's own, to find it again when
+    it is settled; nobody else reads it.
     """
 
     message: Message
@@ -99,10 +100,10 @@ class Delivery:
     unreadable: str | None = None
     parent_body: bytes | None = None
     probe: bool = False
+    mark: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True, gc=False):
     """A message on its way in, with the instants that its first Progress starts from.
 
     `digest` is what its dedupe key stands for; without one, a hash of the body.
@@ -123,6 +124,8 @@ def content_digest(message: Message) -> bytes:
     """Eight bytes that stand for body and headers, and outlive them: whether an id is used again."""
     digest = blake2b(message.body, digest_size=_CONTENT_BYTES)
     for name, value in sorted(message.headers.items()):
+        if name in TRACE_HEADERS:
+            continue
         for text in (name, value):
             raw = text.encode("utf-8", "replace")
             digest.update(len(raw).to_bytes(4, "big") + raw)

@@ -1,6 +1,6 @@
-"""What the engine and the office ask of a store, cut by who asks.
+"""What the engine and the office ask of a store about messages, cut by who asks; `core.store` has the rest.
 
-A store is Outbox + Source + Upkeep + Ledger + Moves + Lanes + Records + Journal. Common to all of them:
+Common to all ports, here and there:
 - Every call is one atomic step (over a batch: compare-and-set for each id). Nothing is written before
   everything has been checked, and a call that raises has changed nothing.
 - Ids and tokens are made by the caller, so a call repeated after a lost reply answers the same.
@@ -14,35 +14,46 @@ The conformance suite in tests/conformance is the other half of this contract.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
-from redrive.core.condition import Capacity, Description, Finding
-from redrive.core.lanes import QUANTUM, Lane, LaneChange, LaneState
-from redrive.core.letters import (
-    Account,
-    ChangePage,
-    DeadLetter,
-    LetterKey,
-    LetterPage,
-    MessagePage,
-    MessagePhase,
-    OperationTally,
-)
+from msgspec import Struct
+
+from redrive.core.lanes import QUANTUM
 from redrive.core.lifecycle import Move, State
 from redrive.core.limits import Rate
 from redrive.core.message import Delivery, Entry, Lease
-from redrive.core.records import Document, JournalRow, Record
 from redrive.core.verdict import Settlement
+
+if TYPE_CHECKING:
+    from redrive.core.letters import (
+        Account,
+        DeadLetter,
+        LetterKey,
+        LetterPage,
+        MessagePage,
+        MessagePhase,
+        OperationTally,
+    )
 
 APPEND_MESSAGES = 1_000
 APPEND_BYTES = 8 * 1024 * 1024
 PAGE = 500
-WORKER_RECORDS = "worker"
+
+
+def batches_of(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Entries in order, cut so that no append has more than APPEND_BYTES; a larger one goes alone."""
+    batches: list[list[Entry]] = []
+    size = 0
+    for entry in entries:
+        size += len(entry.message.body)
+        if not batches or size > APPEND_BYTES:
+            batches.append([])
+            size = len(entry.message.body)
+        batches[-1].append(entry)
+    return batches
 
 
 class Status(StrEnum):
@@ -54,8 +65,7 @@ class Status(StrEnum):
     WITHHELD = "withheld"
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(Struct, frozen=True, gc=False):
     """The answer for one entry: the id that holds its place (the first one's, for a duplicate).
 
     `differs` names what differs from the first message, where a conflict is about the id.
@@ -69,6 +79,11 @@ class Receipt:
 
 class Outbox(Protocol):
     """Where messages are accepted."""
+
+    @property
+    def appends_at_once(self) -> int:
+        """How many appends are faster together than one after the other."""
+        ...
 
     async def append(self, groups: Sequence[Sequence[Entry]]) -> list[list[Receipt]]:
         """Deduplicate and enqueue; answer for each entry, in order, after the durable write.
@@ -87,12 +102,12 @@ class Outbox(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """What a worker asks for: a token of its own making, and how much it can run soon.
 
     `alone` asks for one suspect (a message whose worker crashed) and nothing else; without it,
-    suspects are left where they are. `max_bytes` bounds the bodies, but one message always fits.
+    suspects are left where they are. Not `fair`: tenants do not take turns, the earliest due message comes
+    first, whosever it is and on whatever track. `max_bytes` bounds the bodies, but one message always fits.
     """
 
     queue: str
@@ -103,10 +118,10 @@ class Claim:
     quantum: int = QUANTUM
     rate: Rate | None = None
     alone: bool = False
+    fair: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(Struct, frozen=True):
     """The batch in hand-out order. `suspects`: due suspects wait. `next_at`: when more may be due."""
 
     deliveries: tuple[Delivery, ...] = ()
@@ -114,21 +129,31 @@ class Claimed:
     next_at: int | None = None
 
 
-class Source(Protocol):
-    """Where a worker gets messages and says what came of them."""
+class StoreClock(Protocol):
+    """The instant that everything in a store goes by."""
 
     def now(self) -> int:
         """The store's clock as best known here, without asking it."""
         ...
 
+
+class Source(StoreClock, Protocol):
+    """Where a worker gets messages and says what came of them."""
+
     async def claim(self, claim: Claim) -> Claimed:
-        """Hand out due messages, fairly over tenants, attempt + 1, under the claim's token.
+        """Hand out due messages, over tenants in turn or by due instant, attempt + 1, under its token.
 
         The same token again returns what of that batch is still held. A paused queue hands out nothing.
         A message past its time to live may be handed out: the worker buries it without running it. A
         record that cannot be decoded comes with `unreadable` and its raw bytes as the body; one bad
         record never spoils a batch.
         """
+        ...
+
+    async def take(self, queue: str, keys: Sequence[LetterKey], token: str, lease_s: float) -> list[Delivery]:
+        """Hand out waiting messages by name, due or not, paused or not, attempt + 1, under a token: what
+        became of them is known already, because a broker carried them. What does not wait, or is of another
+        generation, is left out. The same token again returns what of that batch is still held."""
         ...
 
     async def settle(self, settlements: Sequence[Settlement]) -> AbstractSet[str]:
@@ -151,8 +176,7 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Cleanup:
+class Cleanup(Struct, frozen=True):
     """What may go: finished records from before an instant or beyond a count, and what people discarded or
     replaced before `discarded_before_at`; never a dead letter."""
 
@@ -162,8 +186,8 @@ class Cleanup:
     discarded_before_at: int = 0
 
 
-class Upkeep(Protocol):
-    """What any process may do for the store, all the time, in pages."""
+class KnownQueues(Protocol):
+    """Which queues there are."""
 
     async def queue_names(self) -> list[str]:
         """Every queue that ever had a message or a setting, cheaply.
@@ -171,6 +195,10 @@ class Upkeep(Protocol):
         A store that has lost its list of queues lists a queue again when it is appended to or reclaimed.
         """
         ...
+
+
+class Upkeep(KnownQueues, Protocol):
+    """What any process may do for the store, all the time, in pages."""
 
     async def reclaim(self, queue: str, token: str, lease_s: float, limit: int) -> list[Delivery]:
         """Take over what nobody holds any more, under a new token: expired leases (lapse LOST) and
@@ -288,154 +316,3 @@ class Moves(Protocol):
     async def run_now(self, queue: str, ids: Sequence[str]) -> AbstractSet[str]:
         """Make waiting messages due now."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class QueueCounts:
-    """A queue's state and how many of its messages are where."""
-
-    queue: str
-    state: LaneState
-    pending: int
-    scheduled: int
-    retry_scheduled: int
-    processing: int
-    published: int
-    dlq: int
-    suspects: int
-    oldest_due_at: int | None
-
-
-class Lanes(Protocol):
-    """Queues and tenants: their counters, and the switches people may set."""
-
-    async def queues(self) -> list[QueueCounts]:
-        """Every queue that ever had a message or a setting, by name."""
-        ...
-
-    async def lanes(self, queue: str, *, after: str | None = None, limit: int = PAGE) -> list[Lane]:
-        """A queue's lanes by tenant name, from after `after`."""
-        ...
-
-    async def lane(self, queue: str, tenant: str) -> Lane | None:
-        """One lane, or None when the tenant never had a message or a setting here."""
-        ...
-
-    async def set_lane(self, queue: str, tenant: str, change: LaneChange) -> Lane:
-        """Change a lane's state, weight, cap or rate; it takes effect on what already waits."""
-        ...
-
-    async def set_queue(self, queue: str, state: LaneState) -> None:
-        """Pause or resume a whole queue."""
-        ...
-
-
-class Records(Protocol):
-    """Versioned JSON documents by kind and id: keys, operations, notes, workers."""
-
-    async def get_record(self, kind: str, record_id: str) -> Record | None:
-        """The record, or None when there is none or it has expired."""
-        ...
-
-    async def put_record(
-        self,
-        kind: str,
-        record_id: str,
-        document: Document,
-        *,
-        expected: int | None,
-        ttl_s: float | None = None,
-    ) -> int:
-        """Write when the version is `expected` (0: must not exist, None: whatever it is); return the new
-        version. Otherwise VersionConflict. With ttl_s it expires by itself."""
-        ...
-
-    async def list_records(self, kind: str, *, after: str | None = None, limit: int = PAGE) -> list[Record]:
-        """Records of a kind by id, from after `after`."""
-        ...
-
-    async def delete_record(self, kind: str, record_id: str, *, expected: int | None) -> bool:
-        """Delete under the same rule as put_record; False when there was none."""
-        ...
-
-
-class Journal(Protocol):
-    """Rows that are only ever added: the audit."""
-
-    async def write_journal(self, name: str, document: Document, *, expected_head: int | None = None) -> int:
-        """Add a row after `expected_head` (None: after whatever is last); return its position."""
-        ...
-
-    async def read_journal(self, name: str, *, after: int = 0, limit: int = PAGE) -> list[JournalRow]:
-        """Rows in order, from after a position."""
-        ...
-
-
-class Feed(Protocol):
-    """What tells a disposable index what became of a queue's letters."""
-
-    async def changes(self, queue: str, *, after: int, limit: int = PAGE) -> ChangePage:
-        """Letters that died or left since a position, each id once and without what it shares; 0 is the
-        beginning, where only what is dead now is told."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class OwnIndex:
-    """The store is itself the index: a SQLite file with the index's tables, read there and never written."""
-
-    path: str
-
-
-@runtime_checkable
-class Backup(Protocol):
-    """A store that can copy itself into a file while it is in use; a server has its own tools for that."""
-
-    async def backup(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
-        """Copy it into a new file; `progress` hears of parts done and parts in all."""
-        ...
-
-
-class Backend(Protocol):
-    """The file or server behind the ports: nothing of the data. Opened once, used from one event loop, closed
-    once."""
-
-    skew_ms: int
-    """Added to the store's clock; 0 outside tests."""
-
-    @property
-    def index(self) -> OwnIndex | Feed:
-        """Where the office's index gets its letters from."""
-        ...
-
-    async def open(self) -> None:
-        """Connect, check, migrate; StoreError says what is wrong and what to do."""
-        ...
-
-    async def close(self) -> None:
-        """Let go of everything; calls under way end first."""
-        ...
-
-    def abandon(self) -> None:
-        """Let go of everything at once: the event loop it was used from is closed, nothing is under way."""
-        ...
-
-    def twin(self) -> Store:
-        """Another, unopened store on the same data, for another thread's event loop."""
-        ...
-
-    async def describe(self) -> Description:
-        """The address and the durability class, as found on the live store."""
-        ...
-
-    async def capacity(self) -> Capacity:
-        """How full the live store is."""
-        ...
-
-    async def examine(self) -> list[Finding]:
-        """Everything about the live store that an operator should know, line by line."""
-        ...
-
-
-class Store(Outbox, Source, Upkeep, Ledger, Moves, Lanes, Records, Journal, Backend, Protocol):
-    """Everything that one store is. Whoever needs less of it asks for less."""

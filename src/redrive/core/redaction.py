@@ -48,9 +48,16 @@ _RULES = (
     ),
 )
 _SHORTEST = len("token=x")
+_AT_DOMAIN = r"@(?=[A-Za-z0-9.\[-]|[^\s\x00-\x9f])"
 # The first branch steps over what the URL's mask has left. The second begins only where a word does: tried at
 # every character of a long word without an @, it would look through a part of it each time.
-_ADDRESS = re.compile(r"(://\*\*\*@)|(?<![^\s<>@,;:\"'()])[^\s<>@,;:\"'()]++@(?=[A-Za-z0-9.-])")
+_ADDRESS = re.compile(r"(://\*\*\*@)|(?<![^\s<>@,;:\"'()])[^\s<>@,;:\"'()]++" + _AT_DOMAIN)
+# "a b"@x.org, and as JSON writes it, \"a b\"@x.org. A quote after a letter ends something. No quote that one
+# try steps over begins another, so no text is looked through twice.
+_QUOTED = re.compile(
+    r'(?<![\w\\])(?:"(?:[^"\\\r\n]|\\.)*+"|(\\++)"[^"\\\r\n]*+\1")' + _AT_DOMAIN,
+)
+_WORD = re.compile(r"\w")
 _CARD = re.compile(r"(?<![0-9.-])[2-6](?:[ -]?[0-9]){12,18}(?![0-9])", re.ASCII)
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -84,7 +91,7 @@ def redact(text: str) -> str:
     if len(text) >= _SHORTEST:
         text = _mask_signed(text)
     if addressed:
-        text = _ADDRESS.sub(lambda found: found[1] or "***@", text)
+        text = _mask_addresses(text)
     return _CARD.sub(_mask_card, text)
 
 
@@ -95,6 +102,17 @@ def _mask_signed(text: str) -> str:
         if lowered is None or any(sign in lowered for sign in signs):
             text = pattern.sub(replacement, text)
     return text
+
+
+def _mask_addresses(text: str) -> str:
+    if '"@' in text:
+        text = _QUOTED.sub(_mask_quoted, text)
+    return _ADDRESS.sub(lambda found: found[1] or "***@", text)
+
+
+def _mask_quoted(found: re.Match[str]) -> str:
+    """What stands between two strings of JSON, as in `"done!", "@type"`, has no word in it and stays."""
+    return "***@" if _WORD.search(found[0]) else found[0]
 
 
 def printable(text: str) -> str:

@@ -7,8 +7,10 @@ draws none. The delay table in the documentation is printed by `delay_table`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from redrive.core.errors import ConfigurationError
 
@@ -28,8 +30,7 @@ class UncertainPolicy(StrEnum):
     BURY = "bury"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True, kw_only=True):
     """How one queue retries. `attempts` None means: until the time to live ends."""
 
     attempts: int | None = 5
@@ -41,8 +42,8 @@ class RetryPolicy:
     uncertain: UncertainPolicy = UncertainPolicy.RETRY
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "backoff", Backoff(self.backoff))
-        object.__setattr__(self, "uncertain", UncertainPolicy(self.uncertain))
+        force_setattr(self, "backoff", Backoff(self.backoff))
+        force_setattr(self, "uncertain", UncertainPolicy(self.uncertain))
         for name in ("base_s", "cap_s", "jitter", "ttl_s"):
             if not math.isfinite(getattr(self, name)):
                 raise ConfigurationError(f"{name} is {getattr(self, name)}: give a finite number")

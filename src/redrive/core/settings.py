@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 from redrive.core.errors import ConfigurationError
 from redrive.core.lanes import QUANTUM
+
+_DSN = re.compile(r"https?://[^\s/@]+@[^\s/@]+/\S*\d+")
 
 
 def _check_positive(settings: object, *names: str) -> None:
@@ -15,19 +20,20 @@ def _check_positive(settings: object, *names: str) -> None:
             raise ConfigurationError(f"{name} is {value}: it must be more than 0")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSettings:
-    """How a worker process works. `concurrency` bounds the whole process, a queue has its own."""
+class WorkerSettings(Struct, frozen=True, kw_only=True):
+    """How a worker process works. `concurrency` bounds the whole process, a queue has its own. Its event loop
+    is uvloop's where that is installed, unless `uvloop` is off."""
 
     concurrency: int = 100
     lease_s: float = 30.0
-    poll_s: float = 1.0
+    poll_s: float = 5.0
     drain_s: float = 30.0
     give_up_s: float = 60.0
     batch: int = 500
     batch_bytes: int = 8 * 1024 * 1024
     prefetch_s: float = 0.25
     quantum: int = QUANTUM
+    uvloop: bool = True
 
     def __post_init__(self) -> None:
         _check_positive(
@@ -45,20 +51,21 @@ class WorkerSettings:
             raise ConfigurationError(f"drain_s is {self.drain_s}: 0 or more")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueSettings:
-    """How one queue runs. `rate` is written as `100/min`; None is no limit."""
+class QueueSettings(Struct, frozen=True, kw_only=True):
+    """How one queue runs. `rate` is written as `100/min`; None is no limit. Where it is not `fair`, tenants
+    do not take turns: what is due first runs first. With `inbox`, a broker's queue runs from the ledger."""
 
     concurrency: int = 5
     deadline_s: float = 300.0
     rate: str | None = None
+    fair: bool = True
+    inbox: bool = False
 
     def __post_init__(self) -> None:
         _check_positive(self, "concurrency", "deadline_s")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinishedSettings:
+class FinishedSettings(Struct, frozen=True, kw_only=True):
     """How long finished records and their dedupe keys are kept.
 
     `remember_s` is how long each record is kept whatever `keep_s` and `keep` say, so that a repeat of its
@@ -80,8 +87,7 @@ FINISHED_IN_MEMORY = FinishedSettings(keep=10_000, dedupe_s=3_600.0, remember_s=
 """The defaults where every record costs memory."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetentionSettings:
+class RetentionSettings(Struct, frozen=True, kw_only=True):
     """How long dead letters stay, how many of a queue, and the folder that they leave for.
 
     Without a folder nothing leaves. None is no limit.
@@ -95,8 +101,7 @@ class RetentionSettings:
         _check_positive(self, "keep_s", "keep")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RedisSettings:
+class RedisSettings(Struct, frozen=True, kw_only=True):
     """What a Redis store asks of its server; a `watermark` of None refuses nothing early."""
 
     allow_unsafe: bool = False
@@ -110,8 +115,28 @@ class RedisSettings:
             raise ConfigurationError(f"watermark is {self.watermark}: a share of maxmemory, above 0 up to 1")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfficeSettings:
+class BrokerSettings(Struct, frozen=True, kw_only=True):
+    """What stands beside a broker, and how its queues are consumed.
+
+    `ledger` is the store that keeps dead letters, records and the audit. `topology` names the file that
+    describes the queues; one that it does not name is made with the defaults. `collect` lists dead-letter
+    queues of other software, separated by commas, each as `queue` or as `queue=origin` where its letters do
+    not say where they came from. `consumer_timeout_s` is the broker's own: no handler may run so long.
+    """
+
+    ledger: str = "sqlite:///redrive.db"
+    topology: str | None = None
+    prefetch: int = 500
+    collect: str = ""
+    consumer_timeout_s: float = 1_800.0
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "prefetch", "consumer_timeout_s")
+        if self.prefetch > 65_535:
+            raise ConfigurationError(f"prefetch is {self.prefetch}: at most 65535")
+
+
+class OfficeSettings(Struct, frozen=True, kw_only=True):
     """What people may do with dead letters; `automatic_s` is the cool-down of the automatic re-drive.
 
     `masked` lists payload fields that are masked besides the usual ones, separated by commas. `index` is the
@@ -128,8 +153,7 @@ class OfficeSettings:
         _check_positive(self, "budget", "automatic_s")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmitSettings:
+class SubmitSettings(Struct, frozen=True, kw_only=True):
     """What a submitter may send; `queues` is how many a tenant may begin over HTTP."""
 
     body_bytes: int = 1024 * 1024
@@ -139,12 +163,14 @@ class SubmitSettings:
         _check_positive(self, "body_bytes", "queues")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmtpSettings:
-    """One relay's connections: how many, for how many messages, how old, and how long idle.
+class SmtpSettings(Struct, frozen=True, kw_only=True):
+    """One relay's connections: how many, for how many messages, how old, how long idle; and how long the
+    server may take to answer in each phase.
 
     A connection idle for longer than `probe_after_s` is probed before it is used, and ends politely
     after `idle_s`. After a failed connect, no other is tried for `pause_s` unless there is none at all.
+    The times to answer are those of RFC 5321 4.5.3.2, so that a slow server is not sent the same mail twice:
+    `connect_s` is for each address, `block_s` until 64 KiB of content are taken, `probe_s` for a probe.
     """
 
     connections: int = 10
@@ -153,14 +179,44 @@ class SmtpSettings:
     idle_s: float = 60.0
     probe_after_s: float = 5.0
     pause_s: float = 1.0
+    connect_s: float = 30.0
+    greeting_s: float = 300.0
+    command_s: float = 300.0
+    data_s: float = 120.0
+    block_s: float = 180.0
+    final_s: float = 600.0
+    probe_s: float = 10.0
+    quit_s: float = 2.0
 
     def __post_init__(self) -> None:
-        names = ("connections", "messages", "age_s", "idle_s", "probe_after_s", "pause_s")
-        _check_positive(self, *names)
+        _check_positive(self, *(each.name for each in fields(self)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TelemetrySettings:
-    """Who hears of what happens: names of sinks, separated by commas; empty is nobody."""
+class MetricsSettings(Struct, frozen=True, kw_only=True):
+    """Where each worker answers Prometheus, as address and port; None is nowhere.
 
-    sinks: str = "logs"
+    Whoever reaches the port may read: another address than this machine's needs `allow_remote`.
+    """
+
+    listen: str | None = None
+    allow_remote: bool = False
+
+
+class SentrySettings(Struct, frozen=True, kw_only=True):
+    """Where exceptions of handlers are reported: the DSN of a project of Sentry; None is nowhere."""
+
+    dsn: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.dsn is not None and not _DSN.fullmatch(self.dsn):
+            raise ConfigurationError(
+                "dsn is not that of a project of Sentry: copy it from there, as https://KEY@HOST/NUMBER"
+            )
+
+
+class TelemetrySettings(Struct, frozen=True, kw_only=True):
+    """Who hears of what happens: names of sinks, separated by commas; empty is nobody. `tracing` makes spans
+    with OpenTelemetry."""
+
+    sinks: str = "logs,totals"
+    tracing: bool = False

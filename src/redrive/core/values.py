@@ -1,10 +1,12 @@
-"""What people mean by what they hand in: texts, codes and delays from whatever object stands for one."""
+"""What people mean by what they hand in: texts, codes and delays from whatever object stands for one; and how
+an instant is written for them."""
 
 from __future__ import annotations
 
 import math
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import Enum
+from typing import overload
 
 LONGEST = timedelta(days=3650)
 """No delay is longer, so that every instant fits every store."""
@@ -70,3 +72,15 @@ def instant_at(delay: timedelta | datetime, now: int) -> int:
     else:
         asked_ms = round(1000 * delay.timestamp()) - now
     return now + max(0, min(asked_ms, longest_ms))
+
+
+@overload
+def instant(at: int) -> str: ...
+@overload
+def instant(at: int | None) -> str | None: ...
+def instant(at: int | None) -> str | None:
+    """ISO 8601 with milliseconds and Z."""
+    if at is None:
+        return None
+    moment = datetime.fromtimestamp(at // 1000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{at % 1000:03d}Z"

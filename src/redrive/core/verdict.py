@@ -6,9 +6,11 @@ statement. `decide` knows the whole rule: attempts, time to live, crashes, uncer
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from enum import StrEnum
 from typing import assert_never
+
+from msgspec import Struct
 
 from redrive.core.failure import Failure, Kind, Scope
 from redrive.core.message import Delivery, Progress
@@ -32,35 +34,30 @@ class Reason(StrEnum):
     UNCERTAIN = "uncertain"
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True, gc=False):
     """The handler returned."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True, gc=False):
     """The attempt failed; `failure.kind` says how. `not_before_at` is the earliest next attempt."""
 
     failure: Failure
     not_before_at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Deferred:
+class Deferred(Struct, frozen=True, gc=False):
     """Not now: asked for later, rate limited, or given back by a draining worker. No attempt is counted."""
 
     until_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True, gc=False):
     """Our own configuration is wrong: every message of this lane would fail alike."""
 
     failure: Failure
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(Struct, frozen=True, gc=False):
     """The record or the payload cannot be decoded: no attempt can help."""
 
     failure: Failure
@@ -69,37 +66,32 @@ class Unreadable:
 Outcome = Done | Failed | Deferred | Held | Unreadable
 
 
-@dataclass(frozen=True, slots=True)
-class Complete:
+class Complete(Struct, frozen=True, gc=False):
     """Finished: the body goes, a finished record stays."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryAt:
+class RetryAt(Struct, frozen=True, gc=False):
     """Wait until `due_at`; the attempt counts, its failure is recorded, crashes are cleared."""
 
     due_at: int
     failure: Failure
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(Struct, frozen=True, gc=False):
     """Back to waiting, the attempt given back. With a failure (a lost lease): crashes + 1, a suspect."""
 
     due_at: int
     failure: Failure | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Bury:
+class Bury(Struct, frozen=True, gc=False):
     """A dead letter, in the same step that ends the attempt."""
 
     reason: Reason
     failure: Failure
 
 
-@dataclass(frozen=True, slots=True)
-class HoldLane:
+class HoldLane(Struct, frozen=True, gc=False):
     """Back to waiting, the attempt given back, and its lane held until one message gets through.
 
     A held lane hands out one message at a time, not before `probe_at`; `reason` is kept with the lane.
@@ -113,8 +105,7 @@ class HoldLane:
 Verdict = Complete | RetryAt | Release | Bury | HoldLane
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(Struct, frozen=True, gc=False):
     """One verdict for one delivery; the delivery's token proves the right to it."""
 
     delivery: Delivery
@@ -163,8 +154,9 @@ def _retry(
     if policy.attempts is not None and progress.attempts >= policy.attempts:
         uncertain = failure.kind is Kind.UNCERTAIN
         return Bury(Reason.UNCERTAIN if uncertain else Reason.EXHAUSTED, failure)
-    due_at = now + round(1000 * delay_s(policy, progress.attempts, jitter))
+    delay_ms, asked = round(1000 * delay_s(policy, progress.attempts, jitter)), False
     if failed.not_before_at is not None:
-        asked_ms = max(0, failed.not_before_at - now)
-        due_at = max(due_at, now + round(spread_after_s(policy, asked_ms, jitter)))
-    return RetryAt(min(due_at, now + _LONGEST_MS), failure)
+        asked_ms = round(spread_after_s(policy, max(0, failed.not_before_at - now), jitter))
+        delay_ms, asked = max(delay_ms, asked_ms), asked_ms > delay_ms
+    delay_ms = min(delay_ms, _LONGEST_MS)
+    return RetryAt(now + delay_ms, replace(failure, delay_ms=delay_ms, delay_asked=asked))

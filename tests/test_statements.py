@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redrive.core.statements import sections
+from redrive.machine.statements import sections
 
 
 def test_a_file_is_cut_at_its_names_and_loses_its_comments() -> None:

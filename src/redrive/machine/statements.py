@@ -2,17 +2,25 @@
 
 A section that begins with `-- part: columns_of_it` is no statement: where a later one says `{columns_of_it}`,
 its text stands, so that a list of columns is written once. Lines of comment are left out, so they may stand
-before or inside a section. Whoever reads the file and runs
-the statements binds the values; text and values are never put together here.
+before or inside a section. Whoever runs the statements binds the values; text and values are never put
+together here.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
 from types import MappingProxyType
 
 _SECTION = re.compile(r"^-- (name|part): *([a-z_]+) *$", re.MULTILINE)
+
+
+@cache
+def load_sections(package: str, path: str) -> Mapping[str, str]:
+    """The statements of a file in a package, by name."""
+    return sections(files(package).joinpath(*path.split("/")).read_text("utf-8"), path)
 
 
 def sections(text: str, origin: str) -> Mapping[str, str]:
