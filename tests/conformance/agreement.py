@@ -1,4 +1,4 @@
-"""Whether a store and the model agree on everything that can be seen (I1)."""
+"""Whether a store and the model agree on everything that can be seen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from redrive.core.lanes import Lane
 from redrive.core.letters import MessagePhase, OperationTally
 from redrive.core.lifecycle import State
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from tests.conformance.makers import account, letters, listed
 from tests.conformance.model import SLACK_MS, Item, Model
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from redrive.core.ports import Store
 from redrive.core.settings import FinishedSettings
+from redrive.core.store import Store
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis

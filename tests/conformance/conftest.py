@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from tests.conformance.backends import BACKENDS, Bench, make_backend
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from redrive.core.message import Delivery
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from tests.conformance.makers import account, complete, submit, take_one
 
 CONTENT = b"the content that all share"

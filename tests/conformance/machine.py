@@ -2,7 +2,7 @@
 
 Here are the rules for families and for what people switch; the others are in worker_rules, time_rules and
 letter_rules. After
-each step everything that can be seen of the store is compared with the model: states (I1), attempts, crashes,
+each step everything that can be seen of the store is compared with the model: states, attempts, crashes,
 generations, bodies, families, lanes and counts.
 """
 

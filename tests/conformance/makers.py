@@ -16,7 +16,8 @@ from redrive.core.lanes import Lane
 from redrive.core.letters import Account, DeadLetter, LetterKey, Listed, MessagePhase
 from redrive.core.limits import Rate
 from redrive.core.message import Delivery, Entry, Message, Track, expiry
-from redrive.core.ports import APPEND_BYTES, Claim, Claimed, QueueCounts, Receipt, Store
+from redrive.core.ports import APPEND_BYTES, Claim, Claimed, Receipt
+from redrive.core.store import QueueCounts, Store
 from redrive.core.verdict import Bury, Complete, HoldLane, Reason, Release, RetryAt, Settlement, Verdict
 
 QUEUE = "orders"
@@ -95,9 +96,10 @@ async def claim(
     max_bytes: int = APPEND_BYTES,
     rate: Rate | None = None,
     alone: bool = False,
+    fair: bool = True,
 ) -> Claimed:
     """One claim under a token of its own unless one is given."""
-    asked = Claim(queue, token or new_token(), limit, lease_s, max_bytes=max_bytes, rate=rate, alone=alone)
+    asked = Claim(queue, token or new_token(), limit, lease_s, max_bytes, rate=rate, alone=alone, fair=fair)
     return await store.claim(asked)
 
 
@@ -180,7 +182,16 @@ def failure(
     """What a worker records of this delivery's attempt."""
     at = delivery.message.enqueued_at
     return Failure(
-        at, delivery.progress.attempts, kind, reason, "E42", fingerprint="f" * 16, traceback=traceback
+        at,
+        delivery.progress.attempts,
+        kind,
+        reason,
+        "E42",
+        fingerprint="f" * 16,
+        traceback=traceback,
+        duration_ms=1_250,
+        delay_ms=4_000,
+        delay_asked=True,
     )
 
 

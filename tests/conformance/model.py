@@ -14,7 +14,8 @@ from redrive.core.lanes import LaneState
 from redrive.core.letters import DeadLetter, LetterKey
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Entry, Lapse, Message
-from redrive.core.ports import QueueCounts, Receipt, Status
+from redrive.core.ports import Receipt, Status
+from redrive.core.store import QueueCounts
 from redrive.core.verdict import Bury, Complete, HoldLane, Release, RetryAt, Verdict
 from tests.conformance.lane_model import LaneModel
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from redrive.core.lifecycle import State
 from redrive.core.message import Track
-from redrive.core.ports import APPEND_BYTES, APPEND_MESSAGES, Status, Store
+from redrive.core.ports import APPEND_BYTES, APPEND_MESSAGES, Status
+from redrive.core.store import Store
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (
     MINUTE_S,

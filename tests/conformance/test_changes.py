@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from redrive.core.letters import ChangePage, DeadLetter
 from redrive.core.lifecycle import Move
-from redrive.core.ports import PAGE, Feed, OwnIndex, Store
+from redrive.core.ports import PAGE
+from redrive.core.store import Feed, OwnIndex, Store
 from tests.conformance.makers import bury, dead, drain, keys, letters, submit, take_one
 
 

@@ -7,7 +7,8 @@ import pytest
 from redrive.core.errors import InvalidMessage
 from redrive.core.letters import DeadLetter
 from redrive.core.lifecycle import State
-from redrive.core.ports import Status, Store
+from redrive.core.ports import Status
+from redrive.core.store import Store
 from tests.conformance.backends import Bench
 from tests.conformance.families import CONTENT, body_of, fan_out, running_parent
 from tests.conformance.makers import (
@@ -142,7 +143,8 @@ async def letter_of_child(store: Store, parent: str) -> DeadLetter:
     elsewhere = await running_parent(store)
     await bury(store, elsewhere)
     (letter,) = [one for one in await letters(store) if one.message.id == elsewhere.message.id]
-    return DeadLetter(sent.message, letter.progress, letter.reason, letter.died_at, letter.fingerprint)
+    died = (letter.died_at, letter.first_died_at)
+    return DeadLetter(sent.message, letter.progress, letter.reason, *died, letter.fingerprint)
 
 
 async def test_a_letter_taken_in_is_counted_with_its_parent(store: Store) -> None:

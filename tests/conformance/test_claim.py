@@ -7,7 +7,7 @@ import asyncio
 from redrive.core.lanes import LaneState
 from redrive.core.lifecycle import State
 from redrive.core.limits import Rate
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (
     MINUTE_S,

@@ -1,11 +1,12 @@
-"""Lanes.queues: the counts of R24, exactly; Upkeep.cleanup: what may go and what must stay."""
+"""Lanes.queues: the counts of the outbox, exactly; Upkeep.cleanup: what may go and what must stay."""
 
 from __future__ import annotations
 
 from redrive.core.lanes import LaneState
 from redrive.core.lifecycle import State
-from redrive.core.ports import Cleanup, QueueCounts, Store
+from redrive.core.ports import Cleanup
 from redrive.core.settings import FinishedSettings
+from redrive.core.store import QueueCounts, Store
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (
     DAY_S,

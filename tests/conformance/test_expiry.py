@@ -1,4 +1,4 @@
-"""Upkeep.reclaim on the time to live (R4), and records that cannot be decoded (P25)."""
+"""Upkeep.reclaim on the time to live, and records that cannot be decoded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from redrive.core.failure import Kind
 from redrive.core.lanes import LaneChange, LaneState
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Delivery, Lapse
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.core.verdict import Bury, Reason, Release
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (

@@ -1,4 +1,4 @@
-"""Source.claim over tenants: whose turn it is, for how long, and what is charged to it (R15, R18, I9)."""
+"""Source.claim over tenants: whose turn it is, for how long, and what is charged to it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 
 from redrive.core.lanes import LaneChange
 from redrive.core.message import Track
-from redrive.core.ports import Claim, Store
+from redrive.core.ports import Claim
+from redrive.core.store import Store
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (
     MINUTE_S,

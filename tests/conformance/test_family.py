@@ -6,8 +6,9 @@ import pytest
 
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Lapse
-from redrive.core.ports import Cleanup, Store
+from redrive.core.ports import Cleanup
 from redrive.core.settings import FinishedSettings
+from redrive.core.store import Store
 from tests.conformance.backends import Bench
 from tests.conformance.families import CONTENT, body_of, fan_out, running_parent
 from tests.conformance.makers import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redrive.core.lanes import LaneChange, LaneState
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (
     MINUTE_S,

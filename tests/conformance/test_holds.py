@@ -9,7 +9,7 @@ import pytest
 from redrive.core.lanes import LaneChange, LaneState
 from redrive.core.lifecycle import State
 from redrive.core.message import Delivery
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.core.verdict import Complete, HoldLane, Reason, Settlement
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (

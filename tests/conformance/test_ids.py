@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Entry, Track
-from redrive.core.ports import Receipt, Status, Store
+from redrive.core.ports import Receipt, Status
+from redrive.core.store import Store
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (
     MINUTE_S,
@@ -177,3 +178,17 @@ async def test_a_message_that_cannot_be_read_is_repeated_by_its_id(bench: Bench,
     await bench.corrupt(first.message.id)
     (receipt,) = await append(store, first)
     assert receipt.status is Status.ACCEPTED
+
+
+async def test_a_repeat_in_another_trace_is_the_same_message(store: Store) -> None:
+    first = make(store)
+    traced = changed(
+        first, headers={**first.message.headers, "traceparent": "00-1-1-01", "tracestate": "a=1"}
+    )
+    again = changed(first, headers={**first.message.headers, "traceparent": "00-2-2-01"})
+    for one in (traced, again, first):
+        (receipt,) = await append(store, one)
+        assert receipt.status is Status.ACCEPTED
+        assert receipt.id == first.message.id
+    kept = await account(store, first.message.id)
+    assert kept.message.headers["traceparent"] == "00-1-1-01"

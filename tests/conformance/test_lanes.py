@@ -1,11 +1,11 @@
-"""Lanes: pauses, holds, caps and their effect on a backlog; the counters of R17; listings."""
+"""Lanes: pauses, holds, caps and their effect on a backlog; the counters of a tenant; listings."""
 
 from __future__ import annotations
 
 import pytest
 
 from redrive.core.lanes import LaneChange, LaneState
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (
     MINUTE_S,
@@ -155,14 +155,27 @@ async def test_last_served_is_the_instant_of_the_claim(bench: Bench, store: Stor
     assert second_at - first_at >= 60_000
 
 
-async def test_consecutive_counts_the_present_turn(store: Store) -> None:
+async def test_consecutive_counts_what_is_handed_out_in_a_row(store: Store) -> None:
     await submit(store, 9, tenant="a")
     await submit(store, 9, tenant="b")
     await take(store, 2)
     assert (await lane(store, "a")).consecutive == 2
     await take(store, 1)
+    assert (await lane(store, "a")).consecutive == 3, "also when its turn has ended"
     assert tenants_of(await take(store, 1)) == ["b"]
-    assert [(await lane(store, tenant)).consecutive for tenant in "ab"] == [0, 1]
+    assert [one.consecutive for one in await store.lanes("orders")] == [0, 1]
+    assert tenants_of(await take(store, 4)) == ["b", "b", "a", "a"]
+    assert [one.consecutive for one in await store.lanes("orders")] == [2, 0]
+
+
+async def test_a_tenant_that_is_alone_is_served_in_a_row_over_turns_and_claims(store: Store) -> None:
+    await submit(store, 9)
+    await take(store, 4)
+    await complete(store, *await take(store, 3))
+    assert (await lane(store)).consecutive == 7
+    await crash(store, *await take(store, 1))
+    await take_one(store, alone=True)
+    assert (await lane(store)).consecutive == 9
 
 
 async def test_rounds_waited_grow_while_a_lane_is_passed_over(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""Source.extend and Upkeep.reclaim: who holds a message, for how long, and who takes over (P13, P22)."""
+"""Source.extend and Upkeep.reclaim: who holds a message, for how long, and who takes over."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from redrive.core.failure import Kind
 from redrive.core.lanes import LaneState
 from redrive.core.lifecycle import State
 from redrive.core.message import Delivery, Lapse, Lease
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.core.verdict import Release, Settlement
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (

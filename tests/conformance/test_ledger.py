@@ -6,7 +6,7 @@ from redrive.core.failure import Failure, Kind, Scope
 from redrive.core.letters import DeadLetter, Redriven, RedriveResult
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Message, Progress, Track
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.core.verdict import Reason
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (
@@ -40,6 +40,7 @@ def letter(store: Store, *, queue: str = "orders", generation: int = 1) -> DeadL
         Progress(State.DEAD, at, at + 60_000, attempts=2, generation=generation, operation="op-1"),
         Reason.BOUNCED,
         at + 2_000,
+        at,
         "b" * 16,
         failures,
         (Redriven(at + 500, 1, "ann", "op-1", RedriveResult.DEAD),),
@@ -156,7 +157,7 @@ async def test_a_letter_whose_id_is_known_in_any_state_is_skipped(store: Store) 
         before = await account(store, message_id)
         one = letter(store)
         message = Message(message_id, "orders", "acme", b"other", 0, 60.0)
-        known = DeadLetter(message, one.progress, one.reason, one.died_at, one.fingerprint)
+        known = DeadLetter(message, one.progress, one.reason, one.died_at, one.first_died_at, one.fingerprint)
         assert await store.bury([known]) == set()
         assert await account(store, message_id) == before
     assert await letters(store) == []

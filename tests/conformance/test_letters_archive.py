@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from redrive.core.errors import InvalidMessage
@@ -11,7 +12,8 @@ from redrive.core.failure import Failure, Kind, Scope
 from redrive.core.letters import DeadLetter, LetterKey, as_letter
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Track
-from redrive.core.ports import Cleanup, Status, Store
+from redrive.core.ports import Cleanup, Status
+from redrive.core.store import Store
 from redrive.core.verdict import Bury, Reason, RetryAt, Settlement
 from tests.conformance.backends import Bench
 from tests.conformance.families import CONTENT, body_of, fan_out, running_parent
@@ -145,7 +147,7 @@ async def test_a_page_of_known_unknown_and_archived_letters_takes_in_the_last_tw
     gone = await archived(store, 2)
     (still,) = await dead(store)
     (kept,) = await letters(store)
-    unknown = replace(gone[0], message=replace(gone[0].message, id=new_id()))
+    unknown = replace(gone[0], message=msgspec.structs.replace(gone[0].message, id=new_id()))
     taken = await store.bury([kept, *gone, unknown])
     assert taken == {gone[0].message.id, gone[1].message.id, unknown.message.id}
     assert {one.message.id for one in await letters(store)} == taken | {still}

@@ -6,7 +6,8 @@ import pytest
 
 from redrive.core.letters import LetterKey
 from redrive.core.lifecycle import Move, State
-from redrive.core.ports import Cleanup, Store
+from redrive.core.ports import Cleanup
+from redrive.core.store import Store
 from tests.conformance.backends import Bench
 from tests.conformance.families import body_of, fan_out, running_parent
 from tests.conformance.makers import (

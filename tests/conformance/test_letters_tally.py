@@ -8,8 +8,9 @@ from redrive.core.failure import Kind
 from redrive.core.letters import OperationTally
 from redrive.core.lifecycle import Move
 from redrive.core.message import Delivery
-from redrive.core.ports import Cleanup, Store
+from redrive.core.ports import Cleanup
 from redrive.core.settings import FinishedSettings
+from redrive.core.store import Store
 from redrive.core.verdict import Bury, Reason, Settlement
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (

@@ -10,7 +10,7 @@ from redrive.core.errors import InvalidMessage
 from redrive.core.letters import MessagePhase
 from redrive.core.lifecycle import Move
 from redrive.core.message import Track
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (
     DAY_S,

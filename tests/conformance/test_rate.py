@@ -1,4 +1,4 @@
-"""A lane's own rate: so many hand-outs a period, whoever asks, and on what waits already (R19)."""
+"""A lane's own rate: so many hand-outs a period, whoever asks, and on what waits already."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from redrive.core.lanes import LaneChange, LaneState
 from redrive.core.limits import Rate
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (
     MINUTE_S,

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from redrive.core.errors import VersionConflict
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from tests.conformance.backends import Bench
 
 DOCUMENT = {"name": "ä ✓", "nested": {"list": [1, 2.5, None, True, "x"]}, "empty": {}}

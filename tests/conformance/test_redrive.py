@@ -1,4 +1,4 @@
-"""Ledger.redrive: back to waiting, once, with everything that led there (R12, P28-P30)."""
+"""Ledger.redrive: back to waiting, once, with everything that led there."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 from redrive.core.letters import RedriveResult
 from redrive.core.lifecycle import State
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.core.verdict import Reason
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (

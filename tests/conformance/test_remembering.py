@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from redrive.core.lifecycle import Move, State
-from redrive.core.ports import Cleanup, Receipt, Status, Store
+from redrive.core.ports import Cleanup, Receipt, Status
 from redrive.core.settings import FinishedSettings
+from redrive.core.store import Store
 from tests.conformance.backends import Bench
 from tests.conformance.families import running_parent
 from tests.conformance.makers import (

@@ -6,7 +6,8 @@ from redrive.core.lanes import LaneChange, LaneState
 from redrive.core.letters import Removal
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Delivery, Track
-from redrive.core.ports import Cleanup, Status, Store
+from redrive.core.ports import Cleanup, Status
+from redrive.core.store import Store
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (
     DAY_S,

@@ -7,7 +7,7 @@ import pytest
 from redrive.core.failure import Kind
 from redrive.core.lifecycle import State
 from redrive.core.message import Track
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.core.verdict import Bury, Complete, Reason, Release, RetryAt, Settlement
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (

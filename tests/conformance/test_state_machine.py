@@ -1,6 +1,7 @@
 """The state machine on each backend: a bounded run in the normal suite, a long one under `long`.
 
-REDRIVE_TEST_EXAMPLES sets the number of examples of both.
+REDRIVE_TEST_EXAMPLES sets the number of examples of both. Valkey and a cluster run what Redis runs: they need
+not come to every move.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from tests.conformance.backends import BACKENDS, Bench, make_backend
 from tests.conformance.machine import StoreMachine
 
 _STEPS = 40
-_ENOUGH = 25
+_EXAMPLES = 25
+_FEW = 8
+_ROUNDS = 20
 _SAME_STORE = ("valkey", "cluster")
 MOVES = (
     "handed out",
@@ -46,7 +49,10 @@ MOVES = (
 )
 
 
-def run_machine(request: pytest.FixtureRequest, folder: Path, backend: str, examples: int) -> None:
+def run_machine(
+    request: pytest.FixtureRequest, folder: Path, backend: str, examples: int, *, all_moves: bool = True
+) -> None:
+    """So many examples, and as many again while chance has not come to some move of `all_moves`."""
     made = 0
 
     def make_bench() -> Bench:
@@ -70,16 +76,22 @@ def run_machine(request: pytest.FixtureRequest, folder: Path, backend: str, exam
         def __init__(self) -> None:
             super().__init__(make_bench)
 
-    run_state_machine_as_test(Machine, settings=chosen)
-    unseen = [move for move in MOVES if not Machine.seen[move] and examples >= _ENOUGH]
-    assert not unseen, f"the machine never exercised {unseen}: it proves less than it seems to"
+    unseen: list[str] = []
+    for _ in range(_ROUNDS):
+        run_state_machine_as_test(Machine, settings=chosen)
+        unseen = [move for move in MOVES if not Machine.seen[move] and all_moves]
+        if not unseen:
+            return
+    raise AssertionError(f"the machine never exercised {unseen}: it proves less than it seems to")
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_store_agrees_with_the_model(
     request: pytest.FixtureRequest, tmp_path: Path, backend: str
 ) -> None:
-    run_machine(request, tmp_path, backend, examples=8 if backend in _SAME_STORE else _ENOUGH)
+    same = backend in _SAME_STORE
+    run_machine(request, tmp_path, backend, _FEW if same else _EXAMPLES, all_moves=not same)
 
 
 @pytest.mark.long
@@ -88,4 +100,4 @@ def test_the_store_agrees_with_the_model(
 def test_the_store_agrees_with_the_model_for_long(
     request: pytest.FixtureRequest, tmp_path: Path, backend: str
 ) -> None:
-    run_machine(request, tmp_path, backend, examples=2_000)
+    run_machine(request, tmp_path, backend, 2_000)

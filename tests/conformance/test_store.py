@@ -8,7 +8,7 @@ import time
 from redrive.core.condition import Durability, Grade
 from redrive.core.lifecycle import State
 from redrive.core.message import Lease
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from tests.conformance.backends import Bench
 from tests.conformance.makers import account, new_token, submit, take_one
 

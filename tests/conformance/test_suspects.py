@@ -1,4 +1,4 @@
-"""Suspects: messages whose worker was lost run alone, one at a time (P22, P24)."""
+"""Suspects: messages whose worker was lost run alone, one at a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from redrive.core.failure import Kind
 from redrive.core.lanes import LaneChange, LaneState
 from redrive.core.lifecycle import State
 from redrive.core.limits import Rate
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.core.verdict import Reason, Release
 from tests.conformance.backends import Bench
 from tests.conformance.makers import (

@@ -1,4 +1,4 @@
-"""What fair means, checked on the order of hand-outs alone (R15, I9).
+"""What fair means, checked on the order of hand-outs alone.
 
 Independent of the stores' walk: it knows only who had ready work, the weights, and the order.
 """

@@ -10,17 +10,18 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, ClassVar, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from msgspec.structs import replace
 
 from redrive.core.failure import Kind
 from redrive.core.message import Delivery, Entry, Track
-from redrive.core.ports import Status, Store
+from redrive.core.ports import Status
 from redrive.core.settings import FinishedSettings
+from redrive.core.store import Store
 from redrive.core.verdict import (
     Bury,
     Complete,

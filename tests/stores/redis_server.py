@@ -9,7 +9,7 @@ from typing import TypeVar
 from redis.asyncio import Redis
 
 from redrive.core.errors import StoreUnavailable
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from tests.waiting import wait_until
 
 T = TypeVar("T")

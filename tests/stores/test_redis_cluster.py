@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from redis.crc import key_slot
 
+from redrive.config import Settings
 from redrive.core.condition import Durability, Grade
 from redrive.core.errors import StoreUnavailable
 from redrive.core.message import Delivery
-from redrive.core.settings import FinishedSettings
 from redrive.stores.redis import RedisStore
 from redrive.wiring import make_store
 from tests.conformance import makers
@@ -190,7 +190,7 @@ async def take_eventually(store: RedisStore, queue: str) -> list[Delivery]:
 
 
 async def test_an_address_may_say_that_it_is_a_cluster(redis_cluster: RedisCluster) -> None:
-    store = make_store(f"{redis_cluster.url}?prefix=told&cluster=true", FinishedSettings())
+    store = make_store(Settings(store=f"{redis_cluster.url}?prefix=told&cluster=true"))
     await store.open()
     for queue in QUEUES:
         await makers.submit(store, queue=queue)

@@ -14,6 +14,7 @@ from redrive.stores.redis import RedisStore
 from tests.conformance import makers
 
 QUEUE = makers.QUEUE
+HINTS = 4
 
 
 class Relay:
@@ -126,13 +127,14 @@ async def test_due_work_of_a_paused_queue_does_not_keep_the_waiting_awake(store:
     await makers.append(store, makers.entry(store, delay_s=60))
     await store.set_queue(QUEUE, LaneState.PAUSED)
     store.skew_ms += 120_000
-    await store.wait([QUEUE], 0.02)
+    for _ in range(HINTS):
+        await store.wait([QUEUE], 0.02)
     started = asyncio.get_running_loop().time()
     await store.wait([QUEUE], 0.1)
     assert asyncio.get_running_loop().time() - started > 0.09
 
 
-@pytest.mark.parametrize("turns", [0, 1, 3, 5, 8, 13, 50])
+@pytest.mark.parametrize("turns", [0, 1, 3, 5, 8, 13, 20, 30, 50])
 async def test_closing_wakes_the_waiting_and_later_calls_are_refused(
     redis_url: str, prefix: str, turns: int
 ) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 from redis.asyncio import Redis
 
@@ -12,23 +9,10 @@ from redrive.core.condition import Durability, Finding, Grade
 from redrive.core.settings import RedisSettings
 from redrive.stores.redis import RedisStore
 from redrive.stores.redis.examination import Facts, judge_facts
-from tests.servers import free_port, start_redis
-from tests.stores.redis_server import connected, opened
+from tests.servers import free_port
+from tests.stores.redis_server import opened
 
 ANYWAY = RedisSettings(allow_unsafe=True)
-
-
-@pytest.fixture
-async def url(tmp_path: Path) -> AsyncIterator[str]:
-    server = start_redis(tmp_path)
-    yield server.url
-    server.stop()
-
-
-@pytest.fixture
-async def server(url: str) -> AsyncIterator[Redis]:
-    async with connected(url) as server:
-        yield server
 
 
 async def examine(url: str) -> dict[str, Finding]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -17,19 +15,6 @@ from tests.conformance.makers import keys
 
 QUEUE = makers.QUEUE
 DEPARTED = 20_000
-
-
-@pytest.fixture
-def prefix() -> str:
-    return f"feed:{uuid.uuid4().hex[:12]}"
-
-
-@pytest.fixture
-async def store(redis_url: str, prefix: str) -> AsyncIterator[RedisStore]:
-    store = RedisStore(redis_url, prefix=prefix)
-    await store.open()
-    yield store
-    await store.close()
 
 
 async def read(store: RedisStore, after: int = 0, limit: int = 500) -> tuple[list[Change], int]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
+import msgspec
 import pytest
 from redis.asyncio import Redis
 
 from redrive.core.errors import StoreError
+from redrive.core.lanes import QUANTUM
 from redrive.core.lifecycle import Move
 from redrive.core.message import Track
 from redrive.core.ports import Cleanup, Status
@@ -20,19 +22,6 @@ from tests.conformance import makers
 from tests.conformance.makers import keys
 
 QUEUE = makers.QUEUE
-
-
-@pytest.fixture
-def prefix() -> str:
-    return f"keys:{uuid.uuid4().hex[:12]}"
-
-
-@pytest.fixture
-async def store(redis_url: str, prefix: str) -> AsyncIterator[RedisStore]:
-    store = RedisStore(redis_url, prefix=prefix)
-    await store.open()
-    yield store
-    await store.close()
 
 
 @pytest.fixture
@@ -120,6 +109,26 @@ async def test_nothing_of_a_finished_family_and_of_a_hold_is_left_after_cleanup(
     assert await keys_of(server, prefix) == left_over(prefix)
 
 
+async def test_nothing_is_left_of_a_queue_that_was_deleted(
+    store: RedisStore, server: Redis, prefix: str
+) -> None:
+    await live_every_life(store)
+    root = f"{prefix}:{{{QUEUE}}}"
+    while await store.purge(QUEUE, actor="ann"):
+        pass
+    store.skew_ms += 86_400_000
+    await makers.complete(store, *await store.reclaim(QUEUE, "token", 30.0, 100))
+    for letter in await makers.letters(store):
+        await store.remove(QUEUE, keys([letter.message.id]), Move.DISCARD, actor="ann", operation="op-2")
+    store.skew_ms += 86_400_000
+    assert await server.exists(root)
+    pages = [await store.delete_queue(QUEUE, limit=2)]
+    while not pages[-1].gone:
+        assert not pages[-1].refused, pages[-1]
+        pages.append(await store.delete_queue(QUEUE, limit=2))
+    assert await keys_of(server, prefix) == {f"{prefix}:format"}
+
+
 async def test_data_from_before_the_release_is_refused_and_left_as_it_is(
     redis_url: str, server: Redis, prefix: str
 ) -> None:
@@ -145,6 +154,21 @@ async def test_equal_tracebacks_are_kept_once_and_as_long_as_a_failure_needs_the
     store.skew_ms += 30 * 86_400_000
     assert await store.cleanup(Cleanup(finished_before_at=store.now())) == 1
     assert (await makers.account(store, second)).failures[0].traceback == "the same traceback"
+
+
+async def test_a_failure_from_before_durations_were_kept_is_read(
+    store: RedisStore, server: Redis, prefix: str
+) -> None:
+    (message_id,) = await makers.submit(store)
+    delivery = await makers.take_one(store)
+    kept = makers.failure(delivery, traceback="a traceback")
+    await store.settle([Settlement(delivery, Bury(Reason.PERMANENT, kept))])
+    key, field = f"{prefix}:{{{QUEUE}}}:failures", pack_id(message_id)
+    packed = msgspec.msgpack.decode((await server.hget(key, field))[4:])
+    older = msgspec.msgpack.encode(packed[:-3])
+    await server.hset(key, field, len(older).to_bytes(4, "big") + older)
+    before = replace(kept, duration_ms=None, delay_ms=None, delay_asked=False)
+    assert (await makers.account(store, message_id)).failures == (before,)
 
 
 async def damage_progress(server: Redis, prefix: str, message_id: str) -> None:
@@ -293,3 +317,22 @@ async def test_a_claim_costs_as_many_commands_whatever_waits_behind_it(
         await makers.complete(store, *await makers.take(store, 9))
         costs.append(await count_commands(server) - before)
     assert costs[0] == costs[1]
+
+
+async def test_a_lane_more_in_a_claim_costs_two_commands_and_in_a_settle_none(
+    store: RedisStore, server: Redis
+) -> None:
+    claims, settles = [], []
+    for lanes in (5, 25):
+        for number in range(lanes):
+            await makers.submit(store, 2 * QUANTUM, tenant=f"t{number}")
+        before = await count_commands(server)
+        deliveries = await makers.take(store, QUANTUM * lanes)
+        claimed = await count_commands(server)
+        assert len({delivery.message.tenant for delivery in deliveries}) == lanes
+        await makers.complete(store, *deliveries)
+        claims.append(claimed - before)
+        settles.append(await count_commands(server) - claimed)
+        await makers.complete(store, *await makers.take(store, QUANTUM * lanes))
+    assert claims[1] - claims[0] == 2 * 20
+    assert settles[0] == settles[1]

@@ -6,42 +6,27 @@ What was lost is gone; what is accepted afterwards must be seen, handed out and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
 
 from redrive import Redrive
-from redrive.config import load
 from redrive.core.letters import ChangePage
 from redrive.core.lifecycle import State
 from redrive.core.retry import PROFILES
 from redrive.core.settings import FinishedSettings, RedisSettings, RetentionSettings
 from redrive.engine.upkeep import Housekeeping
 from redrive.stores.redis import RedisStore, client
-from redrive.telemetry.events import Telemetry
+from redrive.telemetry.door import Telemetry
+from redrive.wiring import load
 from tests.conformance import makers
 from tests.faults.redis_server import open_redis
-from tests.servers import start_redis
-from tests.stores.redis_server import connected, eventually, opened
+from tests.stores.redis_server import eventually, opened
 from tests.waiting import wait_until
 
 QUEUE = makers.QUEUE
 UNSAFE = RedisSettings(allow_unsafe=True)
-
-
-@pytest.fixture
-async def url(tmp_path: Path) -> AsyncIterator[str]:
-    server = start_redis(tmp_path)
-    yield server.url
-    server.stop()
-
-
-@pytest.fixture
-async def server(url: str) -> AsyncIterator[Redis]:
-    async with connected(url) as found:
-        yield found
 
 
 async def test_a_submitter_lists_its_queue_again_after_the_server_was_emptied(

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 from redis.asyncio import Redis
 
 from redrive.core.errors import StoreFull
+from redrive.core.lifecycle import Move
+from redrive.core.ports import Cleanup
 from redrive.core.settings import FinishedSettings, RedisSettings
 from redrive.stores.redis import RedisStore
 from tests.conformance import makers
-from tests.servers import start_redis
-from tests.stores.redis_server import connected, eventually, opened
+from tests.stores.redis_server import eventually, opened
 
 BODY = b"x" * 10_000
-
-
-@pytest.fixture
-async def url(tmp_path: Path) -> AsyncIterator[str]:
-    server = start_redis(tmp_path)
-    yield server.url
-    server.stop()
-
-
-@pytest.fixture
-async def server(url: str) -> AsyncIterator[Redis]:
-    async with connected(url) as server:
-        yield server
 
 
 async def leave_room(server: Redis, spare_bytes: int) -> None:
@@ -108,6 +93,38 @@ async def test_the_memory_of_waiting_and_dead_messages_is_told_apart(url: str) -
     assert finished.waiting_bytes is not None
     assert finished.waiting_bytes < 20_000
     assert finished.finished_bytes
+
+
+async def test_memory_by_state_follows_the_messages_and_goes_down_with_them(url: str) -> None:
+    async with opened(RedisStore(url)) as store:
+
+        async def shares() -> list[bool]:
+            """Whether waiting, finished and dead messages take memory."""
+            told = await store.capacity()
+            return [bool(size) for size in (told.waiting_bytes, told.finished_bytes, told.dead_bytes)]
+
+        await makers.append(store, *(makers.entry(store, body=BODY, dedupe=f"k{n}") for n in range(20)))
+        await makers.retry(store, *await makers.take(store))
+        assert await shares() == [True, False, False]
+        await makers.bury(store, *await makers.take(store))
+        assert await shares() == [False, False, True]
+        letters = makers.keys([one.message.id for one in await makers.letters(store)])
+        await store.redrive(makers.QUEUE, letters[:10], actor="ann")
+        await store.remove(makers.QUEUE, letters[10:], Move.DISCARD, actor="ann")
+        assert await shares() == [True, True, False]
+        await makers.complete(store, *await makers.take(store))
+        assert await shares() == [False, True, False]
+        before = (await store.capacity()).finished_bytes
+        store.skew_ms += 2 * 86_400_000
+        while await store.cleanup(Cleanup(store.now(), keep=0)):
+            pass
+        between = (await store.capacity()).finished_bytes
+        assert before is not None
+        assert between is not None
+        assert between < before
+        while await store.cleanup(Cleanup(store.now(), keep=0, discarded_before_at=store.now())):
+            pass
+        assert await shares() == [False, False, False]
 
 
 async def test_memory_is_asked_for_at_most_about_once_a_second(url: str, server: Redis) -> None:

@@ -21,13 +21,25 @@ VERBS, PARTS = _list_files(), _list_files("parts")
 
 @pytest.mark.parametrize(
     "verb",
-    ["claim", "settle", "extend", "reclaim", "cleanup", "cancel", "remove", "put_record", "write_journal"],
+    [
+        "claim",
+        "settle",
+        "extend",
+        "reclaim",
+        "cleanup",
+        "cancel",
+        "remove",
+        "put_record",
+        "write_journal",
+        "delete_queue",
+        "forget_totals",
+    ],
 )
 def test_what_drains_is_allowed_when_memory_is_full(verb: str) -> None:
     assert load_lua(verb).startswith("#!lua flags=allow-oom\n")
 
 
-@pytest.mark.parametrize("verb", ["append", "bury", "redrive"])
+@pytest.mark.parametrize("verb", ["append", "bury", "redrive", "add_totals"])
 def test_what_adds_is_refused_when_memory_is_full(verb: str) -> None:
     assert load_lua(verb).startswith("#!lua\n")
 

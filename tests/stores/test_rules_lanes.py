@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from redrive.core.lanes import LaneState, Ring
 from redrive.core.limits import Rate, Window
 from redrive.core.message import Lapse
-from redrive.stores.rules.lane_row import LaneRow, read_lane
-from redrive.stores.rules.placing import place_lane
+from redrive.stores.rules.lane_row import LaneRow, place_lane, read_lane
 from redrive.stores.rules.tallies import Count, Tallies
 
 NOW = 1_000

@@ -9,9 +9,12 @@ import apsw
 import pytest
 
 from redrive.core.condition import Finding, Grade
+from redrive.core.ports import Cleanup
+from redrive.core.settings import FinishedSettings
 from redrive.stores.sqlite import SqliteStore
 from redrive.stores.sqlite.examination import examine
 from tests.conformance import makers
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -86,4 +89,23 @@ async def test_capacity_tells_the_file_the_disk_and_what_is_in_it(store: SqliteS
 
 async def test_an_empty_store_has_a_capacity(store: SqliteStore) -> None:
     found = await store.capacity()
-    assert (found.waiting_bytes, found.dead_bytes, found.accepts) == (0, 0, True)
+    assert (found.waiting_bytes, found.finished_bytes, found.dead_bytes, found.accepts) == (0, 0, 0, True)
+
+
+async def test_only_what_is_finished_counts_as_such_until_it_is_cleaned_up(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "redrive.db", finished=FinishedSettings(remember_s=0.001))
+    await store.open()
+    await makers.submit(store, 400, body=b"x" * 2_000)
+    assert (await store.capacity()).finished_bytes == 0
+    await makers.complete(store, *await makers.take(store, 400))
+    finished = await store.capacity()
+    assert finished.waiting_bytes == 0
+    assert finished.finished_bytes is not None
+    assert 50_000 < finished.finished_bytes < 1_000_000
+
+    async def is_clean() -> bool:
+        await store.cleanup(Cleanup(store.now() + 60_000))
+        return (await store.capacity()).finished_bytes == 0
+
+    await wait_until(is_clean, 10, "nothing that is finished is remembered")
+    await store.close()

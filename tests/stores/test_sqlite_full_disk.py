@@ -1,4 +1,4 @@
-"""A full disk (P56), on a small filled file system: new work is refused, what was accepted drains.
+"""A full disk, on a small filled file system: new work is refused, what was accepted drains.
 
 The file is its own child process: the mount is made in a name space of its own and goes with it.
 """
@@ -73,9 +73,7 @@ async def discard_and_archive(folder: Path) -> None:
     accepted = await _fill(store)
     while batch := await makers.take(store, 100):
         await makers.bury(store, *batch)
-    _fill_file(folder / "other")
-    with pytest.raises(StoreFull, match="free some space"):
-        await makers.submit(store, 50, body=b"x" * 2_000)
+    await _fill_disk(store, folder)
     await store.put_record("operation", "1", {"state": "running"}, expected=0)
     await store.write_journal("audit", {"what": "discard"})
     await store.set_lane("orders", "acme", LaneChange(state=LaneState.PAUSED))
@@ -123,9 +121,7 @@ async def fill_and_drain(folder: Path) -> None:
     store = SqliteStore(folder / "redrive.db")
     await store.open()
     accepted = await _fill(store)
-    _fill_file(folder / "other")
-    with pytest.raises(StoreFull, match="free some space"):
-        await makers.submit(store, 50, body=b"x" * 2_000)
+    accepted += await _fill_disk(store, folder)
     drained: list[str] = []
     while batch := await makers.take(store, 100):
         assert await makers.settle(store, Complete(), *batch) == set()
@@ -137,6 +133,55 @@ async def fill_and_drain(folder: Path) -> None:
     print("accepts again")
 
 
+@pytest.mark.parametrize("program", ["reopen", "unreserved"])
+def test_a_store_on_a_full_disk_is_opened_by_its_reserve_or_says_that_the_disk_is_full(
+    small_disk: Path, program: str
+) -> None:
+    child = run_on_small_disk(small_disk, sys.executable, "-m", __name__, str(small_disk), program)
+    assert child.returncode == 0, child.stderr
+    assert child.stdout.splitlines()[-1] == "accepts again"
+
+
+async def reopen(folder: Path) -> None:
+    """Every process ends, the disk fills up, and an operator's command is the first to open the store."""
+    dead = await _filled_and_closed(folder)
+    store = SqliteStore(folder / "redrive.db")
+    await store.open()
+    assert len(await makers.letters(store)) == 1
+    with pytest.raises(StoreFull, match="free some space"):
+        await makers.submit(store)
+    assert await store.remove("orders", makers.keys(dead), Move.DISCARD, actor="ops") == set(dead)
+    (folder / "other").unlink()
+    await _accept_again(store)
+    await store.close()
+    print("accepts again")
+
+
+async def open_without_reserve(folder: Path) -> None:
+    await _filled_and_closed(folder)
+    (folder / "redrive.db-reserve").write_bytes(b"")
+    _fill_file(folder / "more")
+    store = SqliteStore(folder / "redrive.db")
+    with pytest.raises(StoreFull, match="the disk is full"):
+        await store.open()
+    (folder / "more").unlink()
+    (folder / "other").unlink()
+    await store.open()
+    await _accept_again(store)
+    await store.close()
+    print("accepts again")
+
+
+async def _filled_and_closed(folder: Path) -> list[str]:
+    """One dead letter in a store that nobody has open, on a disk without a byte left."""
+    store = SqliteStore(folder / "redrive.db")
+    await store.open()
+    dead = await makers.dead(store)
+    await store.close()
+    _fill_file(folder / "other")
+    return dead
+
+
 async def _fill(store: SqliteStore) -> list[str]:
     accepted: list[str] = []
     try:
@@ -144,6 +189,21 @@ async def _fill(store: SqliteStore) -> list[str]:
             accepted += await makers.submit(store, 50, body=b"x" * 2_000)
     except StoreFull:
         return accepted
+
+
+async def _fill_disk(store: SqliteStore, folder: Path) -> list[str]:
+    """Another program fills the disk, also the room that the store's own log gives up, until it refuses."""
+    accepted: list[str] = []
+    async with asyncio.timeout(30):
+        while True:
+            _fill_file(folder / "other")
+            try:
+                accepted += await makers.submit(store, 50, body=b"x" * 2_000)
+            except StoreFull:
+                break
+    with pytest.raises(StoreFull, match="free some space"):
+        await makers.submit(store, 50, body=b"x" * 2_000)
+    return accepted
 
 
 async def _accept_again(store: SqliteStore) -> None:
@@ -158,7 +218,7 @@ async def _accept_again(store: SqliteStore) -> None:
 
 
 def _fill_file(path: Path) -> None:
-    with path.open("wb", buffering=0) as file:
+    with path.open("ab", buffering=0) as file:
         try:
             while True:
                 file.write(b"x" * 4_096)
@@ -166,7 +226,13 @@ def _fill_file(path: Path) -> None:
             return
 
 
-_PROGRAMS = {"operate": discard_and_archive, "misread": misread, "drain": fill_and_drain}
+_PROGRAMS = {
+    "operate": discard_and_archive,
+    "misread": misread,
+    "drain": fill_and_drain,
+    "reopen": reopen,
+    "unreserved": open_without_reserve,
+}
 
 
 if __name__ == "__main__":

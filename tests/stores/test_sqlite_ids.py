@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from redrive.core.lifecycle import State
 from redrive.core.ports import Receipt, Status

@@ -13,7 +13,7 @@ import pytest
 from redrive.core.failure import Kind
 from redrive.core.letters import DeadLetter, LetterKey
 from redrive.core.lifecycle import Move
-from redrive.core.ports import OwnIndex
+from redrive.core.store import OwnIndex
 from redrive.core.verdict import Bury, Reason, RetryAt, Settlement
 from redrive.office.documents.letters import letter_document
 from redrive.office.masking import UNMASKED
@@ -36,6 +36,7 @@ COLUMNS = [
     "enqueued_at",
     "died_at",
     "ttl_s",
+    "first_died_at",
 ]
 
 _SECOND_SCHEMA_ROWS = """
@@ -88,6 +89,7 @@ def expected(letter: DeadLetter) -> tuple[Any, ...]:
         message.enqueued_at,
         letter.died_at,
         message.ttl_s,
+        letter.first_died_at,
     )
 
 
@@ -141,7 +143,7 @@ async def test_a_letter_without_failures_has_its_reason_for_a_failure(store: Sql
     await makers.dead(store)
     (letter,) = await makers.letters(store)
     await store.remove("orders", makers.keys([letter.message.id]), Move.ARCHIVE, actor="ann")
-    bare = DeadLetter(letter.message, letter.progress, Reason.BOUNCED, letter.died_at, "")
+    bare = DeadLetter(letter.message, letter.progress, Reason.BOUNCED, letter.died_at, letter.died_at, "")
     await store.bury([bare])
     found = rows(store.index, "select reason, kind, code, failure, attempts from letters")
     assert found == [("bounced", None, None, "bounced", 0)]
@@ -160,6 +162,7 @@ async def test_dead_letters_of_an_older_file_are_in_the_index_after_its_migratio
     foreign, twice = rows(store.index)
     assert foreign[:10] == ("foreign", "orders", "acme", "bounced", None, None, "bounced", "", 0, 0)
     assert twice[3:11] == ("exhausted", "temporary", "ETIME", "timed out", "f2", 2, 1, 1)
+    assert (foreign[-1], twice[-1]) == (800, 100), "the last failure before the first re-drive"
     assert twice == expected((await makers.letters(store))[1])
     await store.close()
 

@@ -11,6 +11,7 @@ import apsw
 import pytest
 
 from redrive.core.errors import StoreError
+from redrive.core.failure import Failure, Kind
 from redrive.core.ports import Cleanup
 from redrive.stores.sqlite import SqliteStore
 from redrive.stores.statements import load_migrations
@@ -37,6 +38,8 @@ insert into messages (seq, id, queue, lane, state, track, due_at, expires_at, at
 values (1, 'done', 1, 1, 'done', 'main', 0, 9e15, 1, 0, 0, 2, 0, 60, 'main', 0),
   (2, 'waiting', 1, 1, 'waiting', 'main', 0, 9e15, 0, 0, 0, 2, 0, 60, 'main', null);
 insert into bodies (seq, body) values (2, x'7b7d');
+insert into failures (seq, number, at, attempt, kind, reason, fingerprint)
+values (2, 1, 7, 1, 'temporary', 'no route', 'f');
 """
 
 
@@ -85,7 +88,9 @@ async def test_a_file_of_the_first_schema_is_migrated_with_what_it_holds(tmp_pat
     assert (delivery.message.id, delivery.message.parent, delivery.probe) == ("waiting", None, False)
     await makers.submit(store, parent="waiting")
     await makers.complete(store, delivery)
-    assert (await makers.account(store, "waiting")).message.body == b"{}"
+    found = await makers.account(store, "waiting")
+    assert found.message.body == b"{}"
+    assert found.failures == (Failure(7, 1, Kind.TEMPORARY, "no route", fingerprint="f"),)
     await store.close()
 
 

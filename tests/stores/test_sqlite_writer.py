@@ -12,6 +12,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from redrive.core.condition import Grade
 from redrive.core.errors import InvalidMessage, StoreError, StoreUnavailable, VersionConflict
 from redrive.core.ports import Status
 from redrive.stores.sqlite import SqliteStore, writer
@@ -60,6 +61,37 @@ async def test_a_step_that_raises_undoes_only_itself(store: SqliteStore) -> None
     )
     assert isinstance(answers[1], VersionConflict)
     assert (await makers.counts(store)).pending == 2
+
+
+async def test_many_steps_that_raise_leave_the_others_as_they_were_asked_for(store: SqliteStore) -> None:
+    """Those beside a failure run again: each is answered once, and counted once."""
+    await store.put_record("note", "a", {"text": "first"}, expected=0)
+    answers = await asyncio.gather(
+        *(
+            store.put_record("note", "a", {"text": str(number)}, expected=number % 2)
+            for number in range(2, 10)
+        ),
+        *(store.write_journal("changes", {"number": number}) for number in range(3)),
+        return_exceptions=True,
+    )
+    refused, version, journal = answers[::2], answers[1], answers[8:]
+    assert all(isinstance(answer, VersionConflict) for answer in refused[:4])
+    assert version == 2
+    assert journal == [1, 2, 3]
+    record = await store.get_record("note", "a")
+    assert record is not None
+    assert record.document == {"text": "3"}
+
+
+async def test_a_step_that_raises_first_does_not_look_like_a_loss(tmp_path: Path) -> None:
+    """Its transaction, the first one, raised the file's number and was undone."""
+    store = SqliteStore(tmp_path / "redrive.db")
+    for _ in range(2):
+        await store.open()
+        with pytest.raises(VersionConflict):
+            await store.put_record("note", "a", {}, expected=7)
+        assert all(finding.grade is not Grade.WRONG for finding in await store.examine())
+        await store.close()
 
 
 async def test_text_that_cannot_be_stored_is_refused_and_spoils_nothing(store: SqliteStore) -> None:

@@ -1,7 +1,7 @@
 """Where statements come from: `sql/<dialect>/<file>.sql`, `lua/<verb>.lua` and `lua/parts/<part>.lua`.
 
-An SQL file is cut into its sections by `core.statements`. This module never puts text together with values;
-those are bound by whoever runs the statement.
+An SQL file is cut into its sections by `machine.statements`. This module never puts text together with
+values; those are bound by whoever runs the statement.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-from redrive.core.statements import sections
+from redrive.machine.statements import load_sections
 
 _MIGRATION = re.compile(r"^(\d{4})_[a-z_]+\.sql$")
 
 
-@cache
 def load_sql(dialect: str, file: str) -> Mapping[str, str]:
     """The named statements of `sql/<dialect>/<file>.sql`."""
-    return sections(_read("sql", dialect, f"{file}.sql"), f"sql/{dialect}/{file}.sql")
+    return load_sections(__package__, f"sql/{dialect}/{file}.sql")
 
 
 @cache

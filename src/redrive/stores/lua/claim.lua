@@ -1,12 +1,13 @@
 #!lua flags=allow-oom
--- claim: hand out due messages, fairly over tenants, attempt + 1, under a token.
--- Composed after: walk
+-- claim: hand out due messages, fairly over tenants unless told otherwise, attempt + 1, under a token.
+-- Composed after: idle, by_due
 --
 -- KEYS 1  the queue's root
 -- ARGV 1  skew           ARGV 2  token         ARGV 3  limit
 -- ARGV 4  lease in ms    ARGV 5  most bytes    ARGV 6  quantum
 -- ARGV 7  rate: hand-outs a period, 0 for no limit         ARGV 8  rate: period in ms
 -- ARGV 9  1: one suspect and nothing else, 0: no suspects
+-- ARGV 10 1: tenants take turns, 0: what is due first comes first
 -- Returns { now, suspects wait (1 or 0), next_at or -1, batch as lease.answer_batch says }
 
 local WAKE = 200
@@ -18,6 +19,7 @@ local queue = { rate_count = integer(7), rate_period_ms = integer(8), window_beg
 
 local ids, held, frames, tried = {}, {}, {}, {}
 local taken_bytes = 0
+local row_lane, in_a_row = nil, 0
 
 if queue.rate_count > 0 then
   local left, window = nil, redis.call('HMGET', root, 'window_began_at', 'window_used')
@@ -68,6 +70,7 @@ local function offer(lane, track, element)
     tried[#tried + 1] = { id = id, lane = lane, track = track }
   end
   taken_bytes = taken_bytes + size
+  row_lane, in_a_row = lane, lane == row_lane and in_a_row + 1 or 1
   return true
 end
 
@@ -151,6 +154,14 @@ local function find_next_at()
   return math.max(next_at, rules.free_at(queue))
 end
 
+-- How many messages the lane that was served last was handed out in a row, whatever its turns and claims were.
+local function count_in_a_row()
+  if in_a_row == #ids then
+    in_a_row = in_a_row + in_a_row_of(row_lane)
+  end
+  redis.call('HSET', root, 'last_tenant', row_lane.tenant, 'in_a_row', in_a_row)
+end
+
 local function write_batch()
   local pairs_of = {}
   charge_tried()
@@ -159,6 +170,7 @@ local function write_batch()
     pairs_of[2 * index - 1], pairs_of[2 * index] = id, held[index]
   end
   write_lease(token, now + lease_ms, ids, pairs_of)
+  count_in_a_row()
   queue.window_used = queue.window_used + #ids
   if queue.rate_count > 0 then
     redis.call('HSET', root, 'window_began_at', queue.window_began_at, 'window_used', queue.window_used)
@@ -179,7 +191,11 @@ local function hand_out_batch()
   if alone then
     take_suspect()
   else
-    rules.take_turns(walk)
+    if integer(10) == 1 then
+      rules.take_turns(walk)
+    else
+      take_by_due(walk.take, limit, quantum)
+    end
     close_streams(count_taken)
   end
   if #ids > 0 then

@@ -29,21 +29,6 @@ local function forget_old()
   end
 end
 
--- One with open children comes back to :discarded with the end of the last of them.
-local function forget_discarded(id)
-  local head = read_head(find_frame(id))
-  redis.call('ZREM', root .. ':discarded', id)
-  if has_children(id) then
-    return
-  elseif head and head.parent and is_unsettled(head.parent) then
-    redis.call('ZADD', root .. ':discarded', now, id)
-    return
-  end
-  forget_finished({ id })
-  close_child(head and head.parent)
-  removed = removed + 1
-end
-
 local function free_ended()
   for _, ends in ipairs(redis.call('ZRANGE', root .. ':key_ends', '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)) do
     removed = removed + redis.call('HLEN', root .. ':keys:' .. ends)
@@ -56,7 +41,7 @@ forget_old()
 local discarded = redis.call('ZRANGE', root .. ':discarded', '-inf', '(' .. discarded_before_at, 'BYSCORE', 'LIMIT', 0,
   limit - removed)
 for _, id in ipairs(discarded) do
-  forget_discarded(id)
+  removed = removed + (forget_discarded(id) and 1 or 0)
 end
 free_ended()
 return removed

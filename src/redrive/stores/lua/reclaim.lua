@@ -10,6 +10,8 @@
 -- The server's clock may be set. Workers come here about once a second, so a gap since the last look is a clock that
 -- was set, or workers that were away: then a lease that was alive at the last look keeps what it had left. Where the
 -- clock went back, a lease that was not extended since is cut to one lease from now.
+--
+-- For the same reason a hint that was lost, with the worker that took it, is given again here.
 
 local PAGE, LOOKS, GAP_MS = 100, 1000, 5000
 
@@ -152,6 +154,17 @@ local function look_at_clock()
   end
 end
 
+local function is_due(key)
+  return (head_score(key) or math.huge) <= now
+end
+
+local function hint_again()
+  local running = (redis.call('HGET', root, 'state') or 'running') == 'running'
+  if running and (redis.call('EXISTS', root .. ':ring') == 1 or is_due(':timer') or is_due(':suspects')) then
+    hint()
+  end
+end
+
 local function sweep()
   look_at_clock()
   for _, old in ipairs(redis.call('ZRANGE', root .. ':leases', '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)) do
@@ -166,6 +179,7 @@ local function sweep()
   if #touched > 0 then
     save_lanes()
   end
+  hint_again()
 end
 
 if redis.call('EXISTS', lease_key(token)) == 1 then

@@ -55,6 +55,7 @@ function apply.bury(item, settlement)
   end
   judge_redrive(item, 'failed')
   item.reason, item.fingerprint, item.died_at = settlement.reason, settlement.fingerprint, now
+  item.first_died_at = item.first_died_at > 0 and item.first_died_at or now
   item.frame = redis.call('HGET', root .. ':messages', item.id) or ''
   redis.call('HDEL', root .. ':messages', item.id)
   enter_dead(item)

@@ -1,4 +1,4 @@
-"""The Redis store: every port of core.ports on one server or cluster, a queue's keys in one slot.
+"""The Redis store: every port of core.store.Store on one server or cluster, a queue's keys in one slot.
 
 Each verb is one Lua script in stores/lua, atomic on its queue. A server that may lose what was accepted
 without any fault is refused unless the settings allow it. Known weakness: ids are unique within a
@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from redrive.core.condition import Capacity, Description, Finding
 from redrive.core.errors import MissingExtra
-from redrive.core.ports import Store
 from redrive.core.settings import FinishedSettings, RedisSettings
+from redrive.core.store import Store
 
 try:
     import redis  # noqa: F401 - said here once, so that the rooms below may import it plainly
@@ -23,13 +23,21 @@ from redrive.stores.redis.append import RedisOutbox
 from redrive.stores.redis.claim import RedisClaim
 from redrive.stores.redis.client import Client, whole_call
 from redrive.stores.redis.errors import mask_url
-from redrive.stores.redis.examination import Facts, examine_node, judge_all, read_facts, refuse_unsafe
+from redrive.stores.redis.examination import (
+    Facts,
+    engine_of,
+    examine_node,
+    judge_all,
+    read_facts,
+    refuse_unsafe,
+)
 from redrive.stores.redis.lanes import RedisLanes
 from redrive.stores.redis.ledger import RedisFeed, RedisLedger
 from redrive.stores.redis.memory import measure
 from redrive.stores.redis.moves import RedisMoves
 from redrive.stores.redis.records import RedisJournal, RedisRecords
 from redrive.stores.redis.settle import RedisSettle
+from redrive.stores.redis.totals import RedisTotals
 from redrive.stores.redis.upkeep import RedisUpkeep
 from redrive.stores.redis.wait import RedisWait
 
@@ -48,8 +56,9 @@ class RedisStore(
     RedisLanes,
     RedisRecords,
     RedisJournal,
+    RedisTotals,
 ):
-    """core.ports.Store on a Redis 7 server; `prefix` keeps environments apart."""
+    """core.store.Store on a Redis 7 server; `prefix` keeps environments apart."""
 
     def __init__(
         self,
@@ -94,8 +103,9 @@ class RedisStore(
 
     @whole_call
     async def describe(self) -> Description:
-        durability, meaning = judge_all(await self._read_facts())
-        return Description(mask_url(self._client.url), durability, meaning)
+        facts = await self._read_facts()
+        durability, meaning = judge_all(facts)
+        return Description(mask_url(self._client.url), durability, meaning, engine_of(facts))
 
     @whole_call
     async def capacity(self) -> Capacity:

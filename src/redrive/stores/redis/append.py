@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from redrive.core.errors import InvalidMessage
 from redrive.core.lifecycle import State
 from redrive.core.message import Entry, Message
-from redrive.core.ports import APPEND_BYTES, APPEND_MESSAGES, Receipt, Status
+from redrive.core.ports import Receipt, Status
 from redrive.stores.redis.client import Argument, Client, whole_call
 from redrive.stores.redis.frames import digest_of, pack_frame, pack_id, unpack_id
+from redrive.stores.rules.append import check_entries
 
 
 class RedisOutbox:
@@ -19,12 +21,17 @@ class RedisOutbox:
 
     _client: Client
 
+    @property
+    def appends_at_once(self) -> int:
+        """One is made here while the server works on another."""
+        return 2
+
     @whole_call
     async def append(self, groups: Sequence[Sequence[Entry]]) -> list[list[Receipt]]:
-        entries = [entry for group in groups for entry in group]
+        entries = check_entries(groups)
         if not entries:
             return [[] for _ in groups]
-        queue = _check_call(entries)
+        queue = entries[0].message.queue
         answers, *orphan = await self._append(queue, _pack_sizes(groups), entries)
         if orphan:
             raise _refuse_orphan(groups, unpack_id(orphan[0]))
@@ -37,8 +44,8 @@ class RedisOutbox:
             answer = await self._run(queue, sizes, entries, listed=0)
             if answer is not None:
                 return answer
-        await self._client.list_queue(queue)
-        return await self._run(queue, sizes, entries, listed=1)
+        async with self._client.listed(queue):
+            return await self._run(queue, sizes, entries, listed=1)
 
     async def _run(self, queue: str, sizes: bytes, entries: Sequence[Entry], listed: int) -> Any:
         """Run the script; what was due at once by a clock that was set back since is due at once."""
@@ -72,19 +79,6 @@ def _pack_sizes(groups: Sequence[Sequence[Entry]]) -> bytes:
     if all(len(group) == 1 for group in groups):
         return b""
     return b"".join(len(group).to_bytes(2, "big") for group in groups)
-
-
-def _check_call(entries: Sequence[Entry]) -> str:
-    queues = {entry.message.queue for entry in entries}
-    if len(queues) > 1:
-        raise InvalidMessage(f"one append is for one queue, not for {len(queues)}: append to each by itself")
-    size = sum(len(entry.message.body) for entry in entries)
-    if len(entries) > APPEND_MESSAGES or (size > APPEND_BYTES and len(entries) > 1):
-        raise InvalidMessage(
-            f"{len(entries)} messages of {size} bytes are too much for one append: at most "
-            f"{APPEND_MESSAGES} and {APPEND_BYTES} bytes, a larger one alone"
-        )
-    return queues.pop()
 
 
 def _refuse_orphan(groups: Sequence[Sequence[Entry]], child_id: str) -> InvalidMessage:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from redrive.core.letters import LetterKey
+from redrive.core.message import Delivery
 from redrive.core.ports import Claim, Claimed
+from redrive.stores.redis.answers import read_batch
 from redrive.stores.redis.client import Client, to_ms
-from redrive.stores.redis.reading import read_batch
+from redrive.stores.redis.moves import pack_letter_keys
 
 
 class RedisClaim:
-    """core.ports.Source: `now` and `claim`."""
+    """core.ports.Source: `now`, `claim` and `take`."""
 
     _client: Client
 
@@ -27,7 +32,13 @@ class RedisClaim:
             claim.rate.count if claim.rate else 0,
             to_ms(claim.rate.period_s) if claim.rate else 0,
             int(claim.alone),
+            int(claim.fair),
         )
         self._client.learn_now(now)
         deliveries = read_batch(claim.queue, claim.token, batch)
         return Claimed(tuple(deliveries), bool(suspects), next_at if next_at >= 0 else None)
+
+    async def take(self, queue: str, keys: Sequence[LetterKey], token: str, lease_s: float) -> list[Delivery]:
+        root = self._client.queue_key(queue)
+        batch = await self._client.run("take", root, token, to_ms(lease_s), *pack_letter_keys(keys))
+        return read_batch(queue, token, batch)

@@ -10,8 +10,8 @@ import asyncio
 import math
 import re
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -22,8 +22,9 @@ from redrive.core.settings import RedisSettings
 from redrive.stores.redis.errors import translate
 from redrive.stores.redis.memory import Watermark
 from redrive.stores.redis.nodes import Node, Nodes
+from redrive.stores.redis.pipe import Argument
 from redrive.stores.redis.scripts import load_script
-from redrive.stores.redis.sending import Argument, Sender
+from redrive.stores.redis.sender import Sender
 
 __all__ = ["FORMAT", "Argument", "Client", "to_ms", "whole_call"]
 
@@ -31,6 +32,7 @@ FORMAT = 4
 HINT_GRACE_S = 5.0
 CLOCK_SET_MS = 5_000
 LISTED_S = 2.0
+RELIST_S = 6.0
 
 _PREFIX = re.compile(r"[A-Za-z0-9._:-]{1,64}", re.ASCII)
 _ACCEPTING = frozenset({"append", "bury"})
@@ -58,6 +60,7 @@ class Client:
         self._idle = asyncio.Event()
         self._waits: set[asyncio.Timeout] = set()
         self._listed_s: dict[str, float] = {}
+        self._looked_s: dict[str, float] = {}
 
     async def open(self, check: Callable[[], Awaitable[None]] | None = None) -> None:
         """Connect, let `check` refuse the server, and look whether the data is of a format known here."""
@@ -115,7 +118,7 @@ class Client:
 
     def now(self) -> int:
         """The server's clock, reckoned from its last answer."""
-        return _monotonic_ms() + self._offset_ms + self.skew_ms
+        return time.monotonic_ns() // 1_000_000 + self._offset_ms + self.skew_ms
 
     def learn_now(self, now: int) -> None:
         """Set the reckoning right by an instant that the server (with skew) just told.
@@ -132,24 +135,43 @@ class Client:
         await self.command("SADD", f"{self.prefix}:queues", queue)
         self._listed_s[queue] = time.monotonic()
 
+    @asynccontextmanager
+    async def listed(self, queue: str) -> AsyncIterator[None]:
+        """Around a write that may make a queue. It is listed again afterwards: whoever deleted the queue just
+        before that write may have taken it from the list since. `unlist_queue` is the other half."""
+        await self.list_queue(queue)
+        yield
+        with suppress(StoreFull):
+            await self.list_queue(queue)
+
+    async def unlist_queue(self, queue: str) -> None:
+        """Take a queue that was deleted from the list, unless it has been made anew meanwhile."""
+        self._listed_s.pop(queue, None)
+        await self.command("SREM", f"{self.prefix}:queues", queue)
+        if await self.command("EXISTS", self.queue_key(queue)):
+            await self.list_queue(queue)
+
     def is_listed(self, queue: str) -> bool:
         """Whether the list was lately seen to name a queue; soon forgotten, as a server may lose it."""
         return time.monotonic() - self._listed_s.get(queue, -math.inf) < LISTED_S
 
     async def relist_queue(self, queue: str) -> None:
         """Put a queue that is there back on a list that has lost it; a full server must not mind."""
-        if self.is_listed(queue) or not await self.command("EXISTS", self.queue_key(queue)):
+        looked_s = max(self._looked_s.get(queue, -math.inf), self._listed_s.get(queue, -math.inf))
+        if time.monotonic() - looked_s < RELIST_S:
             return
-        if await self.command("SISMEMBER", f"{self.prefix}:queues", queue):
-            self._listed_s[queue] = time.monotonic()
-        else:
+        exists = await self.command("EXISTS", self.queue_key(queue))
+        if exists and not await self.command("SISMEMBER", f"{self.prefix}:queues", queue):
             with suppress(StoreFull):
                 await self.list_queue(queue)
+        self._looked_s[queue] = time.monotonic()
 
     async def queues(self) -> list[str]:
         """The list of queues by name."""
-        names: set[bytes] = set(await self.command("SMEMBERS", f"{self.prefix}:queues"))
-        return sorted(name.decode() for name in names)
+        members: set[bytes] = set(await self.command("SMEMBERS", f"{self.prefix}:queues"))
+        names = sorted(member.decode() for member in members)
+        self._listed_s |= dict.fromkeys(names, time.monotonic())
+        return names
 
     async def run(self, verb: str, root: str, *arguments: Argument) -> Any:
         """Run a verb's script on the keys below `root`; a server that does not know it is told it."""
@@ -159,9 +181,9 @@ class Client:
             if accepts:
                 await self._watermark.check(await self.nodes.find(root))
             try:
-                return await self._sender.send(root, "EVALSHA", script.sha, *tail, accepts=accepts)
+                return await self._sender.run(root, "EVALSHA", script.sha, *tail, accepts=accepts)
             except NoScriptError:
-                return await self._sender.send(root, "EVAL", script.text, *tail, accepts=accepts)
+                return await self._sender.run(root, "EVAL", script.text, *tail, accepts=accepts)
 
     def _keys(self, root: str) -> tuple[Argument, ...]:
         """The key of a script. While its slot is moved key by key, a node that is named one more key, which

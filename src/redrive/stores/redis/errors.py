@@ -91,7 +91,8 @@ def _unreachable(error: Exception, where: str, text: str) -> StoreError:
             f"{where} shows a certificate that is not trusted ({cause.verify_message}): name its authority "
             "with ?ssl_ca_certs=ca.pem in the address, and the server by the name in its certificate"
         )
-    return StoreUnavailable(f"{where} does not answer now: {text or type(error).__name__}; try again later")
+    what = text.rstrip(".") or type(error).__name__
+    return StoreUnavailable(f"{where} does not answer now: {what}; try again later")
 
 
 def _first_word(error: Exception) -> str:

@@ -20,7 +20,7 @@ from redrive.stores.redis.memory import read_memory
 from redrive.stores.redis.nodes import Node
 
 _SETTINGS = ("appendonly", "appendfsync", "maxmemory", "maxmemory-policy")
-_SECTIONS = ("server", "memory", "persistence", "replication")
+_SECTIONS = ("server", "memory", "persistence", "replication", "stats")
 _WORST_FIRST = (Durability.C, Durability.UNKNOWN, Durability.B, Durability.A)
 _CLOCK_MS = 1_000
 _NEARLY_FULL = 0.8
@@ -103,6 +103,16 @@ def judge_all(nodes: Sequence[Facts]) -> tuple[Durability, str]:
     """The class of the weakest node."""
     judged = [judge(facts.known) for facts in nodes]
     return min(judged, key=lambda one: _WORST_FIRST.index(one[0]))
+
+
+def engine_of(nodes: Sequence[Facts]) -> str:
+    """Which server it is, of which version; empty where none tells."""
+    for info in (facts.info for facts in nodes):
+        if "valkey_version" in info:
+            return f"Valkey {info['valkey_version']}"
+        if "redis_version" in info:
+            return f"Redis {info['redis_version']}"
+    return ""
 
 
 def refuse_unsafe(nodes: Sequence[Facts]) -> None:

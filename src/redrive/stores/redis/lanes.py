@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from redrive.core.errors import ConfigurationError
 from redrive.core.lanes import Lane, LaneChange, LaneState
 from redrive.core.limits import Rate
 from redrive.core.message import check_queue, check_tenant
-from redrive.core.ports import PAGE, QueueCounts
+from redrive.core.ports import PAGE
+from redrive.core.settings import FinishedSettings
+from redrive.core.store import Deletion, QueueCounts
 from redrive.stores.redis.client import Client, to_ms, whole_call
+from redrive.stores.redis.totals import forget_totals
 
 _MOST = 1_000_000_000
 
@@ -36,9 +40,10 @@ class _LaneRow(NamedTuple):
 
 
 class RedisLanes:
-    """core.ports.Lanes."""
+    """core.store.Lanes."""
 
     _client: Client
+    _finished: FinishedSettings
 
     @whole_call
     async def queues(self) -> list[QueueCounts]:
@@ -57,25 +62,45 @@ class RedisLanes:
         row = await self._client.run("lane", self._client.queue_key(queue), tenant)
         return _read_lane(queue, row) if row else None
 
+    async def lanes_of(self, queue: str, tenants: Sequence[str]) -> list[Lane]:
+        rows = await self._client.run("lanes_of", self._client.queue_key(queue), *tenants)
+        return [_read_lane(queue, row) for row in rows]
+
+    async def next_lanes(self, queue: str, *, limit: int = PAGE) -> list[Lane]:
+        rows = await self._client.run("next_lanes", self._client.queue_key(queue), max(0, limit))
+        return [_read_lane(queue, row) for row in rows]
+
     @whole_call
     async def set_lane(self, queue: str, tenant: str, change: LaneChange) -> Lane:
         _check_change(change)
-        await self._client.list_queue(check_queue(queue))
-        row = await self._client.run(
-            "set_lane",
-            self._client.queue_key(queue),
-            check_tenant(tenant),
-            change.state.value if change.state else "",
-            0 if change.weight is None else change.weight,
-            -1 if change.cap is None else change.cap,
-            *_rate_arguments(change),
-        )
+        async with self._client.listed(check_queue(queue)):
+            row = await self._client.run(
+                "set_lane",
+                self._client.queue_key(queue),
+                check_tenant(tenant),
+                change.state.value if change.state else "",
+                0 if change.weight is None else change.weight,
+                -1 if change.cap is None else change.cap,
+                *_rate_arguments(change),
+            )
         return _read_lane(queue, row)
 
     @whole_call
     async def set_queue(self, queue: str, state: LaneState) -> None:
-        await self._client.list_queue(check_queue(queue))
-        await self._client.run("set_queue", self._client.queue_key(queue), state.value)
+        async with self._client.listed(check_queue(queue)):
+            await self._client.run("set_queue", self._client.queue_key(queue), state.value)
+
+    @whole_call
+    async def delete_queue(self, queue: str, *, limit: int = PAGE) -> Deletion:
+        root, page = self._client.queue_key(queue), max(1, min(limit, PAGE))
+        remember_ms = to_ms(self._finished.remember_s)
+        gone, removed, waiting, running, dead, until_at = await self._client.run(
+            "delete_queue", root, remember_ms, page
+        )
+        if gone:  # it is listed until nothing is left of it, so that whoever is interrupted can ask again
+            await forget_totals(self._client, queue)
+            await self._client.unlist_queue(queue)
+        return Deletion(bool(gone), removed, waiting, running, dead, until_at if until_at >= 0 else None)
 
 
 def _check_change(change: LaneChange) -> None:

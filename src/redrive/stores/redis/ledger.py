@@ -23,9 +23,9 @@ from redrive.core.letters import (
     OperationTally,
 )
 from redrive.core.ports import PAGE
+from redrive.stores.redis.answers import StoredAccount, read_accounts, read_listed
 from redrive.stores.redis.client import Argument, Client, whole_call
 from redrive.stores.redis.frames import pack_id, unpack_id
-from redrive.stores.redis.reading import StoredAccount, read_accounts, read_listed
 
 _DIED_AT_DIGITS = 13
 _DIED_AT_BYTES = 6
@@ -157,7 +157,7 @@ def _read_place(cursor: str) -> tuple[str, int, bytes]:
 
 
 class RedisFeed:
-    """core.ports.Feed.
+    """core.store.Feed.
 
     A position is the number of the last change that was told. While a reader is at the beginning, where only
     what is dead is told, it also carries the number at which it began: older departures are nothing to it.

@@ -5,6 +5,7 @@ and sooner when the watermark could be reached before; what several processes ad
 it a little. A server without a limit, or one that does not tell, has no watermark.
 
 How many bytes waiting, finished and dead messages take are estimates from MEMORY USAGE, a few keys a queue.
+What messages of several states have in one key is divided by how many of each there are.
 Known weakness: what grows with tenants is counted in no state, and neither are the places in lists.
 """
 
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
 _SELDOM_S = 1.0
 _OFTEN_S = 0.02
 _FASTEST_BYTES_S = 200_000_000
-_WAITING = (":messages", ":progress", ":keys")
-_FINISHED = (":finished", ":done", ":finished_order")
-_DEAD = (":letters", ":failures", ":dead")
+_WAITING = (":messages",)
+_FINISHED = (":finished", ":done", ":finished_order", ":discarded")
+_DEAD = (":letters", ":dead")
+_SHARED = (":progress", ":failures", ":keys")
 _SAMPLES = 20
 
 
@@ -124,17 +126,43 @@ async def measure(client: Client, infos: Sequence[Mapping[str, Any]]) -> Capacit
         dead,
         accepts=not full,
         note=_note(limited, share, full),
+        rejected_connections=sum(int(info.get("rejected_connections", 0)) for info in infos),
     )
 
 
 async def _measure_queue(client: Client, queue: str) -> tuple[int, int, int]:
     root = client.queue_key(queue)
     ended = [f":keys:{end.decode()}" for end in await client.command("ZRANGE", f"{root}:key_ends", 0, -1)]
+    counts = [await client.command("HLEN", f"{root}{key}") for key in (*_WAITING, _DEAD[0], *_SHARED[:2])]
+    sizes = [await _measure(client, root, [key]) for key in _SHARED]
+    waiting, finished, dead = zip(*map(_divide, sizes, _holders(*counts)), strict=True)
     return (
-        await _measure(client, root, _WAITING),
-        await _measure(client, root, [*_FINISHED, *ended]),
-        await _measure(client, root, _DEAD),
+        sum(waiting) + await _measure(client, root, _WAITING),
+        sum(finished) + await _measure(client, root, [*_FINISHED, *ended]),
+        sum(dead) + await _measure(client, root, _DEAD),
     )
+
+
+def _holders(waiting: int, dead: int, tried: int, failed: int) -> list[tuple[int, int, int]]:
+    """How many waiting, finished and dead messages have something in each of the shared keys.
+
+    Every dead letter has progress and mostly failures. The other progress is of what waits or runs and is no
+    longer as it was accepted; failures beyond both are those of finished messages.
+    """
+    waiting_tried = max(0, tried - dead)
+    dead_failed = min(dead, failed)
+    waiting_failed = min(waiting_tried, failed - dead_failed)
+    finished_failed = failed - dead_failed - waiting_failed
+    return [
+        (waiting_tried, 0, min(dead, tried)),
+        (waiting_failed, finished_failed, dead_failed),
+        (waiting, 0, dead),
+    ]
+
+
+def _divide(size: int, counts: tuple[int, int, int]) -> tuple[int, int, int]:
+    waiting, finished, dead = (size * count // max(1, sum(counts)) for count in counts)
+    return waiting, finished, dead
 
 
 async def _measure(client: Client, root: str, suffixes: Sequence[str]) -> int:

@@ -14,7 +14,7 @@ from redrive.core.ports import PAGE
 from redrive.stores.redis.append import no_parent
 from redrive.stores.redis.client import Argument, Client, whole_call
 from redrive.stores.redis.frames import pack_id, unpack_id
-from redrive.stores.redis.packing import pack_letter
+from redrive.stores.redis.packed import pack_letter
 
 _ACTOR_BYTES = 256
 _REMOVALS = (Move.DISCARD, Move.REPLACE, Move.ARCHIVE)
@@ -29,7 +29,7 @@ class RedisMoves:
         self, queue: str, letters: Sequence[LetterKey], *, actor: str, operation: str | None = None
     ) -> AbstractSet[str]:
         head = (clip(actor, _ACTOR_BYTES), operation or "")
-        return await self._move("redrive", queue, *head, *_pack_letter_keys(letters))
+        return await self._move("redrive", queue, *head, *pack_letter_keys(letters))
 
     async def remove(
         self,
@@ -43,12 +43,12 @@ class RedisMoves:
         if move not in _REMOVALS:
             raise ValueError(f"{move} does not remove a dead letter: discard, replace or archive do")
         head = (clip(actor, _ACTOR_BYTES), operation or "", move.value)
-        return await self._move("remove", queue, *head, *_pack_letter_keys(letters))
+        return await self._move("remove", queue, *head, *pack_letter_keys(letters))
 
     async def undiscard(
         self, queue: str, letters: Sequence[LetterKey], *, operation: str | None = None
     ) -> AbstractSet[str]:
-        return await self._move("undiscard", queue, operation or "", *_pack_letter_keys(letters))
+        return await self._move("undiscard", queue, operation or "", *pack_letter_keys(letters))
 
     @whole_call
     async def bury(self, letters: Sequence[DeadLetter]) -> AbstractSet[str]:
@@ -61,8 +61,8 @@ class RedisMoves:
                 sent.add(family)
         buried: set[str] = set()
         for queue, arguments in by_queue.items():
-            await self._client.list_queue(queue)
-            taken, *orphan = await self._client.run("bury", self._client.queue_key(queue), *arguments)
+            async with self._client.listed(queue):
+                taken, *orphan = await self._client.run("bury", self._client.queue_key(queue), *arguments)
             if orphan:
                 raise _refuse_orphan(letters, unpack_id(orphan[0]))
             buried.update(map(unpack_id, taken))
@@ -84,7 +84,7 @@ class RedisMoves:
         return set(map(unpack_id, moved))
 
 
-def _pack_letter_keys(letters: Sequence[LetterKey]) -> Iterator[Argument]:
+def pack_letter_keys(letters: Sequence[LetterKey]) -> Iterator[Argument]:
     for letter in letters:
         yield pack_id(letter.id)
         yield -1 if letter.generation is None else letter.generation

@@ -1,9 +1,9 @@
 """The servers: connections to each, and which of them has a key.
 
-A node has a pool for commands, and one for blocking reads without a read timeout. The driver never repeats
-a command by itself; ours are idempotent and their callers repeat them. A connection whose command was
-cancelled is closed by the driver, so that no late reply answers the next command. Nothing is connected
-before it is used.
+A node has one connection for scripts, some for blocking reads (pipe.py), and a pool for other commands. The
+driver never repeats a command by itself; ours are idempotent and their callers repeat them. A connection of
+the pool whose command was cancelled is closed by the driver, so that no late reply answers the next command.
+Nothing is connected before it is used.
 
 A cluster is found out from the server's greeting unless the address says which it is. The map of slots is
 read again when a node says MOVED, fails, or no longer takes writes; until then no call asks for it. Known
@@ -26,12 +26,12 @@ from redis.exceptions import AskError, ClusterDownError, MovedError, RedisError,
 
 from redrive.core.errors import ConfigurationError, StoreError
 from redrive.stores.redis.errors import mask_url
+from redrive.stores.redis.pipe import Argument, BlockingReads, Pipe
 
 COMMAND_TIMEOUT_S = 5.0
 CONNECT_TIMEOUT_S = 5.0
 POOL_TIMEOUT_S = 30.0
 CONNECTIONS = 16
-BLOCKING_CONNECTIONS = 64
 _SLOTS = 16_384
 _OLDEST = (7, 0)
 
@@ -42,28 +42,32 @@ class Node:
 
     address: str
     commands: Redis
-    blocking: Redis
+    blocking: BlockingReads
+    scripts: Pipe
 
-    async def ask(self, *parts: str | int) -> Any:
+    async def ask(self, *parts: Argument) -> Any:
         """Run a single command here, whichever node has its key."""
         return await self.commands.execute_command(*parts)  # type: ignore[no-untyped-call]
 
     async def close(self) -> None:
+        await self.scripts.close()
+        await self.blocking.close()
         await self.commands.aclose()
-        await self.blocking.aclose()
 
     async def forget_idle(self) -> None:
         """Connect anew from now on: the name may stand for another server since."""
-        for client in (self.commands, self.blocking):
-            await client.connection_pool.disconnect(inuse_connections=False)
+        await self.blocking.close()
+        await self.commands.connection_pool.disconnect(inuse_connections=False)
 
 
 def make_node(url: str) -> Node:
     """A server by its address, not yet connected."""
+    commands = _connect(url)
     return Node(
         mask_url(url),
-        _connect(url, COMMAND_TIMEOUT_S, CONNECTIONS),
-        _connect(url, None, BLOCKING_CONNECTIONS),
+        commands,
+        BlockingReads(commands.connection_pool),
+        Pipe(commands.connection_pool, COMMAND_TIMEOUT_S),
     )
 
 
@@ -75,7 +79,7 @@ def move_url(url: str, host: str, port: int) -> str:
     return urlunsplit(parts._replace(netloc=f"{login}{mark}{name}:{port}"))
 
 
-async def run_together(client: Redis, *commands: tuple[Any, ...]) -> list[Any]:
+async def run_together(client: Redis, *commands: Sequence[Any]) -> list[Any]:
     """Several commands on one connection; the first error is raised as the server said it."""
     pipeline = client.pipeline(transaction=False)
     for command in commands:
@@ -87,13 +91,13 @@ async def run_together(client: Redis, *commands: tuple[Any, ...]) -> list[Any]:
     return answers
 
 
-def _connect(url: str, read_timeout_s: float | None, connections: int) -> Redis:
+def _connect(url: str) -> Redis:
     try:
         pool = BlockingConnectionPool.from_url(
             url,
-            max_connections=connections,
+            max_connections=CONNECTIONS,
             timeout=POOL_TIMEOUT_S,
-            socket_timeout=read_timeout_s,
+            socket_timeout=COMMAND_TIMEOUT_S,
             socket_connect_timeout=CONNECT_TIMEOUT_S,
             retry=Retry(NoBackoff(), 0),
             protocol=2,

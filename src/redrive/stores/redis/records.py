@@ -16,7 +16,7 @@ from redrive.stores.redis.client import Client, to_ms
 
 
 class RedisRecords:
-    """core.ports.Records."""
+    """core.store.Records."""
 
     _client: Client
 
@@ -61,7 +61,7 @@ class RedisRecords:
 
 
 class RedisJournal:
-    """core.ports.Journal."""
+    """core.store.Journal."""
 
     _client: Client
 

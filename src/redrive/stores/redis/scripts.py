@@ -5,6 +5,10 @@ same way; each stands once, before whoever needs it. A verb's first line is its 
 first, so it goes to the front of the whole. Nothing is ever put into a script's text but other scripts;
 values travel as ARGV.
 
+Each file stands in a function inside the one before it. A call runs the whole text and so builds every
+function anew, and for each variable that one captures Lua looks through those that are open in the same
+function: in one flat text of 150 functions that cost more than the work of most calls.
+
 The keys are the table at the head of lua/parts/root.lua, and the few that belong to no queue. The
 documentation shows them and the tests hold every key against them, so that none is left undocumented. A word
 in capitals stands for a name.
@@ -39,7 +43,8 @@ def load_script(verb: str) -> Script:
     parts = parts_of(verb)
     if not parts or not shebang.startswith("#!lua"):
         raise ValueError(f"lua/{verb}.lua needs a shebang line and a line 'Composed after: ...'")
-    text = "\n".join([shebang, *map(load_lua, parts), rest])
+    nested = "\nreturn (function()\n".join([*map(load_lua, parts), rest]) + "end)()\n" * len(parts)
+    text = f"{shebang}\n{nested}"
     return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
@@ -80,6 +85,14 @@ _OTHERS = (
     Key("/records:{KIND}", "zset", "ids of a kind of records: API keys, operations, workers, …"),
     Key("/records:{KIND}:r:ID", "hash", "one record: its version and JSON document; expires when it says so"),
     Key("/journal:{NAME}", "stream", "a journal, such as the audit: one JSON document a row"),
+    Key("/totals:{all}", "hash", "name, label and part -> how many, of all that processes counted"),
+    Key("/totals:{all}:labels:KIND", "set", "the labels of a kind that were given: queues, tenants, codes"),
+    Key(
+        "/totals:{all}:minutes:HOUR:QUEUE",
+        "hash",
+        "minute of that hour -> accepted, done, retried, dead, released; expires",
+    ),
+    Key("/totals:{all}:from:PROCESS", "string", "the number of the last batch that a process added; expires"),
 )
 
 

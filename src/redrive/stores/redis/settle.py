@@ -13,7 +13,7 @@ from redrive.core.settings import FinishedSettings
 from redrive.core.verdict import Bury, Complete, HoldLane, Release, RetryAt, Settlement
 from redrive.stores.redis.client import Argument, Client, to_ms, whole_call
 from redrive.stores.redis.frames import pack_id, unpack_id
-from redrive.stores.redis.packing import pack_failure
+from redrive.stores.redis.packed import pack_failure
 
 
 class RedisSettle:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from redrive.core.message import Delivery
 from redrive.core.ports import PAGE, Cleanup
 from redrive.core.settings import FinishedSettings
+from redrive.stores.redis.answers import read_batch
 from redrive.stores.redis.client import Client, to_ms, whole_call
-from redrive.stores.redis.reading import read_batch
 
 
 class RedisUpkeep:

@@ -1,23 +1,27 @@
-"""One lane as its row has it, while a write changes it.
+"""One lane as its row has it, while a write changes it, and where it stands after the write.
 
 A hold with a `probe_at` was made by a verdict and ends with the first message that gets through; a person's
-pause or hold has none, and no verdict changes it. Each method is what one move of a message, or one
-word of a person, does to the lane; whoever holds the rows writes them.
+pause or hold has none, and no verdict changes it. Each method is what one move of a message, or one word of
+a person, does to the lane; whoever holds the rows writes them. It then stands in the ring, on the timer or
+parked, as `core.lanes.place` says. It may stay in the ring, or wake, with nothing due after its messages
+were removed: the next claim finds that out and places it again.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
-from redrive.core.lanes import Lane, LaneState, effective_cap
+from msgspec import Struct
+
+from redrive.core.lanes import Lane, LaneState, Place, Ring, effective_cap, next_run_at, place
 from redrive.core.limits import Rate, Window, free_at, reserve
 
 _UNUSED = Window()
+_STATES = {state.value: state for state in LaneState}
 
 
-@dataclass(slots=True)
-class LaneRow:
+class LaneRow(Struct):
     """A lane's row. `waiting` counts its messages by track, suspects left out."""
 
     lane: int
@@ -46,6 +50,10 @@ class LaneRow:
     was_at: tuple[int | None, int | None] = (None, None)
     switched: bool = False
     rated: bool = False
+
+    def has_moved(self) -> bool:
+        """Whether it stands elsewhere than its row says."""
+        return (self.turn, self.wake_at) != self.was_at
 
     def count(self) -> int:
         """How many wait, suspects left out."""
@@ -173,7 +181,6 @@ class LaneRow:
             served=self.served,
             last_served_at=self.last_served_at,
             rounds_waited=max(0, round_ - self.last_round) if waits_its_turn else 0,
-            consecutive=self.consecutive,
             probe_at=self.probe_at,
             held_reason=self.held_reason,
         )
@@ -181,23 +188,71 @@ class LaneRow:
 
 def read_lane(row: Any) -> LaneRow:
     """A lane of its row, whose columns are in the order of LaneRow; a rate and its window come last."""
-    lane, tenant, state, weight, cap, turn, wake_at, main, bulk, redrive, *counters = row
-    *counters, rate_count, period_s, began_at, used = counters
+    lane, tenant, state, weight, cap, turn, wake_at, main, bulk, redrive, suspects, in_flight, dead = row[:13]
+    done, served, last_served_at, last_round, consecutive, last_track, probe_at, held_reason = row[13:21]
+    rate_count, period_s, began_at, used = row[21:]
     found = LaneRow(
         lane,
         tenant,
-        LaneState(state),
+        _STATES[state],
         weight,
         cap,
         turn,
         wake_at,
         {"main": main, "bulk": bulk, "redrive": redrive},
-        *counters,
+        suspects,
+        in_flight,
+        dead,
+        done,
+        served,
+        last_served_at,
+        last_round,
+        consecutive,
+        last_track,
+        probe_at,
+        held_reason,
     )
     if used:
         found.window = Window(began_at, used)
     if rate_count is not None:
         found.rate = Rate(rate_count, period_s)
-    found.was_idle = found.count() == 0
-    found.was_at = (found.turn, found.wake_at)
+    found.was_idle = not (main or bulk or redrive)
+    found.was_at = (turn, wake_at)
     return found
+
+
+NextDue = Callable[[LaneRow], int | None]
+"""Finds the earliest waiting message of a lane; asked only where the lane itself does not know."""
+
+
+def place_lane(lane: LaneRow, ring: Ring, now: int, next_due: NextDue) -> bool:
+    """Put a lane where it belongs now; whether it joined the ring."""
+    if lane.was_idle and lane.came_due_at is not None:
+        lane.last_round = ring.round
+    if lane.count() == 0 or not (lane.may_run() or lane.may_probe()):
+        lane.turn = lane.wake_at = None
+        return False
+    if lane.turn is not None and lane.free_at(now) <= now:
+        return False
+    lane.turn = None
+    return _place_outside(lane, ring, now, next_due)
+
+
+def join_ring(lane: LaneRow, ring: Ring) -> None:
+    """To the ring's tail, with a whole turn before it."""
+    lane.turn, lane.wake_at, lane.consecutive = ring.rotate(), None, 0
+    lane.last_round = ring.round
+
+
+def _place_outside(lane: LaneRow, ring: Ring, now: int, next_due: NextDue) -> bool:
+    if lane.wake_at is None and not lane.was_idle:
+        due_at = next_due(lane)
+    else:
+        due_at = min((at for at in (lane.wake_at, lane.came_due_at) if at is not None), default=None)
+    free_at = lane.free_at(now)
+    where = place(lane.state, lane.in_flight, lane.cap, due_at, now, lane.probe_at, free_at)
+    if where is Place.RING:
+        join_ring(lane, ring)
+        return True
+    lane.wake_at = next_run_at(lane.state, due_at, lane.probe_at, free_at)
+    return False

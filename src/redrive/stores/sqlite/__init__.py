@@ -28,11 +28,13 @@ from redrive.core.letters import (
 )
 from redrive.core.lifecycle import Move
 from redrive.core.message import Delivery, Entry, Lease
-from redrive.core.ports import PAGE, Claim, Claimed, Cleanup, OwnIndex, QueueCounts, Receipt
+from redrive.core.ports import PAGE, Claim, Claimed, Cleanup, Receipt
 from redrive.core.records import Document, JournalRow, Record
 from redrive.core.settings import FinishedSettings
+from redrive.core.store import Deletion, OwnIndex, QueueCounts
+from redrive.core.totals import Minute, Total, TotalsBatch
 from redrive.core.verdict import Settlement
-from redrive.stores.rules.judging import check_entries
+from redrive.stores.rules.append import check_entries
 from redrive.stores.sqlite import (
     append,
     claim,
@@ -44,10 +46,12 @@ from redrive.stores.sqlite import (
     records,
     settle,
     tallies,
+    totals,
     upkeep,
 )
 from redrive.stores.sqlite.clock import Instant, Machine, UptimeClock
 from redrive.stores.sqlite.connection import translated
+from redrive.stores.sqlite.lines import KeptLines
 from redrive.stores.sqlite.opening import Workings
 from redrive.stores.sqlite.unit import Unit, Work
 
@@ -67,6 +71,7 @@ class SqliteStore:
         self.skew_ms = 0
         self._finished = finished or FinishedSettings()
         self._opened: Workings | None = None
+        self._lines = KeptLines(self.path)
 
     async def open(self) -> None:
         with translated(self.path):
@@ -104,6 +109,7 @@ class SqliteStore:
             f"sqlite:///{self.path}",
             Durability.A,
             "accepted means on disk: every commit is synced before it is answered",
+            f"SQLite {apsw.sqlite_lib_version()}",
         )
 
     async def capacity(self) -> Capacity:
@@ -122,7 +128,12 @@ class SqliteStore:
             await examination.copy_file(self.path, target, progress)
 
     def now(self) -> int:
-        return self._instant().now
+        return self._clock.now() + self.skew_ms
+
+    @property
+    def appends_at_once(self) -> int:
+        """All that wait for one commit share the next one."""
+        return 1
 
     async def append(self, groups: Sequence[Sequence[Entry]]) -> list[list[Receipt]]:
         entries = check_entries(groups)
@@ -135,6 +146,9 @@ class SqliteStore:
         if idle is not None:
             return idle
         return await self._write(lambda unit: claim.claim(unit, asked), drains=True)
+
+    async def take(self, queue: str, keys: Sequence[LetterKey], token: str, lease_s: float) -> list[Delivery]:
+        return await self._write(lambda unit: claim.take(unit, queue, keys, token, lease_s), drains=True)
 
     async def settle(self, settlements: Sequence[Settlement]) -> AbstractSet[str]:
         if not settlements:
@@ -228,7 +242,11 @@ class SqliteStore:
         return await self._write(lambda unit: moves.run_now(unit, queue, ids), drains=True)
 
     async def queues(self) -> list[QueueCounts]:
-        return self._read(lambda db: lanes.queues(db, self.now()))
+        counts, unknown = self._read(lambda db: lanes.queues(db, self.now(), self._lines.known()))
+        if unknown:
+            known = await self._lines.count(unknown, self.now())
+            counts, _ = self._read(lambda db: lanes.queues(db, self.now(), known))
+        return counts
 
     async def lanes(self, queue: str, *, after: str | None = None, limit: int = PAGE) -> list[Lane]:
         return self._read(lambda db: lanes.lanes(db, queue, after, limit))
@@ -236,11 +254,22 @@ class SqliteStore:
     async def lane(self, queue: str, tenant: str) -> Lane | None:
         return self._read(lambda db: lanes.lane(db, queue, tenant))
 
+    async def lanes_of(self, queue: str, tenants: Sequence[str]) -> list[Lane]:
+        return self._read(lambda db: lanes.lanes_of(db, queue, tenants))
+
+    async def next_lanes(self, queue: str, *, limit: int = PAGE) -> list[Lane]:
+        return self._read(lambda db: lanes.next_lanes(db, queue, limit))
+
     async def set_lane(self, queue: str, tenant: str, change: LaneChange) -> Lane:
         return await self._write(lambda unit: lanes.set_lane(unit, queue, tenant, change), drains=True)
 
     async def set_queue(self, queue: str, state: LaneState) -> None:
         await self._write(lambda unit: lanes.set_queue(unit, queue, state), drains=True)
+
+    async def delete_queue(self, queue: str, *, limit: int = PAGE) -> Deletion:
+        return await self._write(
+            lambda unit: lanes.delete_queue(unit, queue, limit, self._finished.remember_s), drains=True
+        )
 
     async def get_record(self, kind: str, record_id: str) -> Record | None:
         return self._read(lambda db: records.get_record(db, kind, record_id, self.now()))
@@ -276,6 +305,18 @@ class SqliteStore:
     async def read_journal(self, name: str, *, after: int = 0, limit: int = PAGE) -> list[JournalRow]:
         return self._read(lambda db: records.read_journal(db, name, after, limit))
 
+    async def add_totals(self, batch: TotalsBatch) -> None:
+        await self._write(lambda unit: totals.add_totals(unit, batch))
+
+    async def totals(self) -> list[Total]:
+        return self._read(totals.totals)
+
+    async def minutes(self, queue: str | None, since_at: int) -> list[Minute]:
+        return self._read(lambda db: totals.minutes(db, queue, since_at, self.now()))
+
+    async def letter_ages(self, queue: str, instants: Sequence[int]) -> list[int]:
+        return self._read(lambda db: totals.letter_ages(db, queue, instants))
+
     def _peek(self, db: apsw.Connection, asked: Claim) -> Claimed | None:
         """The answer to a claim that finds nothing; None when it has to look properly."""
         self._workings().waiting.claiming(asked.queue)
@@ -299,7 +340,8 @@ class SqliteStore:
         return await self._workings().writer.run(work_in_time, drains=drains)
 
     def _instant(self) -> Instant:
-        return self._clock.read().later(self.skew_ms)
+        at = self._clock.read()
+        return at.later(self.skew_ms) if self.skew_ms else at
 
     def _workings(self) -> Workings:
         if self._opened is not None and self._opened.inherited:

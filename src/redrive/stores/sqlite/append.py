@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from redrive.core.lifecycle import State
 from redrive.core.message import Entry
 from redrive.core.ports import Receipt
-from redrive.stores.rules.judging import Accepted, Holder, Identity, Judge, Key, Known
+from redrive.stores.rules.append import Accepted, Holder, Identity, Judge, Key, Known
+from redrive.stores.sqlite.bulk import encode_list, insert_rows
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.content import find_parents, open_children
 from redrive.stores.sqlite.lane_book import LaneBook
-from redrive.stores.sqlite.rows import encode_headers, encode_list
+from redrive.stores.sqlite.rows import encode_headers
 from redrive.stores.sqlite.unit import Unit
 from redrive.stores.statements import load_sql
 
@@ -75,6 +76,7 @@ def _write(unit: Unit, book: LaneBook, accepted: Sequence[Accepted]) -> None:
                 each.size,
                 message.enqueued_at,
                 message.ttl_s,
+                track,
                 message.dedupe,
                 message.parent,
                 each.content,
@@ -83,6 +85,6 @@ def _write(unit: Unit, book: LaneBook, accepted: Sequence[Accepted]) -> None:
         bodies.append((seq, encode_headers(message.headers), message.body))
         if message.dedupe is not None:
             keys.append((lane.lane, message.dedupe, message.id, each.key_hash))
-    unit.db.executemany(SQL["add_message"], messages)
-    unit.db.executemany(SQL["add_body"], bodies)
-    unit.db.executemany(SQL["take_key"], keys)
+    insert_rows(unit.db, SQL["add_message"], messages)
+    insert_rows(unit.db, SQL["add_body"], bodies)
+    insert_rows(unit.db, SQL["take_key"], keys)

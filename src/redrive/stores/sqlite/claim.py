@@ -7,22 +7,25 @@ lanes that may not run.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import starmap
-from typing import NamedTuple
+from heapq import merge
+from itertools import islice
 
 import apsw
+import msgspec
 
 from redrive.core.lanes import LaneState, Turn, take_turns
+from redrive.core.letters import LetterKey
 from redrive.core.limits import reserve
 from redrive.core.message import Delivery, Lease
 from redrive.core.ports import Claim, Claimed
 from redrive.stores.rules.lane_row import LaneRow
+from redrive.stores.sqlite.bulk import decode_numbers, encode_list, number_array
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.lane_book import LaneBook, find_queue
-from redrive.stores.sqlite.rows import ClaimedRow, decode_numbers, encode_list, read_deliveries
+from redrive.stores.sqlite.rows import read_deliveries
 from redrive.stores.sqlite.unit import Unit
 from redrive.stores.statements import load_sql
 
@@ -74,9 +77,8 @@ def held(db: apsw.Connection, token: str) -> list[Delivery] | None:
     if row is None:
         return None
     number, until_at, seqs, probes, queue = row
-    rows = [ClaimedRow(*row) for row in db.execute(SQL["held"], (seqs, number))]
-    tenants = {lane: db.execute(SQL["tenant"], (lane,)).get for lane in {row.lane for row in rows}}
-    return read_deliveries(db, rows, Lease(queue, token, until_at), tenants, decode_numbers(probes))
+    lease = Lease(queue, token, until_at)
+    return read_deliveries(db, decode_numbers(seqs), number, lease, decode_numbers(probes))
 
 
 def claim(unit: Unit, asked: Claim) -> Claimed:
@@ -96,9 +98,33 @@ def claim(unit: Unit, asked: Claim) -> Claimed:
     if asked.rate is not None:
         reserved = reserve(asked.rate, queue.window, unit.now, len(chosen.seqs))
         queue.window, again_at = reserved.window, reserved.next_at
+    if chosen.lanes:
+        queue.hand_out(chosen.lanes)
     deliveries = _hand_out(unit, book, asked, chosen)
     book.close()
     return _answer(unit, asked, deliveries, again_at)
+
+
+def take(unit: Unit, queue: str, keys: Sequence[LetterKey], token: str, lease_s: float) -> list[Delivery]:
+    """The write of `Source.take`."""
+    repeated = held(unit.db, token)
+    found = find_queue(unit.db, queue)
+    if repeated is not None or found is None:
+        return repeated or []
+    book, seqs = LaneBook(unit, found), []
+    for key in dict.fromkeys(keys):
+        row = unit.db.execute(SQL["waiting"], (key.id, found.queue, key.generation)).fetchone()
+        if row is not None and row[0] not in seqs:
+            seq, lane, track, crashes = row
+            book.lane(lane).take_over(track, suspect=crashes > 0)
+            seqs.append(seq)
+    if not seqs:
+        return []
+    lease = Lease(queue, token, unit.now + round(lease_s * 1000))
+    number = add_lease(unit, found.queue, lease, seqs)
+    unit.db.execute(SQL["take"], (number_array(seqs), number))
+    book.close()
+    return read_deliveries(unit.db, seqs, number, lease)
 
 
 def _answer(unit: Unit, asked: Claim, deliveries: Sequence[Delivery], again_at: int | None) -> Claimed:
@@ -111,13 +137,15 @@ def _answer(unit: Unit, asked: Claim, deliveries: Sequence[Delivery], again_at: 
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """What a claim hands out, by number and in order; `probes` are those of held lanes."""
+    """What a claim hands out, by number and in order, with its lanes; `probes` are those of held lanes."""
 
     seqs: list[int] = field(default_factory=list)
+    lanes: list[int] = field(default_factory=list)
     probes: list[int] = field(default_factory=list)
 
     def add(self, seq: int, lane: LaneRow) -> None:
         self.seqs.append(seq)
+        self.lanes.append(lane.lane)
         if lane.state is LaneState.HELD:
             self.probes.append(seq)
 
@@ -140,13 +168,21 @@ def _choose(unit: Unit, book: LaneBook, asked: Claim, limit: int) -> _Chosen:
     for lane in book.read("timers", unit.now, _WAKE):
         book.join_ring(lane)
     book.write_places()
+    return (
+        _choose_in_turn(unit, book, asked, limit) if asked.fair else _choose_by_due(unit, book, asked, limit)
+    )
+
+
+def _choose_in_turn(unit: Unit, book: LaneBook, asked: Claim, limit: int) -> _Chosen:
     front = -(-limit // asked.quantum)
     lanes = book.read("ring", front + 1)
     whole, lanes = len(lanes) <= front, lanes[:front]
     share = limit if whole and len(lanes) == 1 else asked.quantum
     if whole and len(lanes) > 1:
         share *= -(-limit // sum(asked.quantum * lane.weight for lane in lanes))
-    turns = [_turn(unit, lane, asked.quantum, share) for lane in lanes]
+    lines = [Line(unit, lane, share * lane.weight) for lane in lanes]
+    read_ahead(unit, lines)
+    turns = [_turn(lane, asked.quantum, line) for lane, line in zip(lanes, lines, strict=True)]
     taken = take_turns(turns, book.queue.ring, _Room(limit, asked.max_bytes), whole=whole)
     chosen = _Chosen()
     for ready in taken:
@@ -159,9 +195,34 @@ def _choose(unit: Unit, book: LaneBook, asked: Claim, limit: int) -> _Chosen:
     return chosen
 
 
-def _turn(unit: Unit, lane: LaneRow, quantum: int, share: int) -> Turn[Ready]:
+def _choose_by_due(unit: Unit, book: LaneBook, asked: Claim, limit: int) -> _Chosen:
+    """The earliest of all lanes that may run: no more lanes than messages can be among them."""
+    lanes = book.read("ring_by_due", limit)
+    page = max(2, 2 * limit // max(1, len(lanes)))
+    room, taken, chosen = _Room(limit, asked.max_bytes), Counter[int](), _Chosen()
+    for ready in merge(*(_in_order(unit, lane, page) for lane in lanes)):
+        if not room(ready):
+            break
+        lane = book.lane(ready.lane)
+        lane.waiting[ready.track] -= 1
+        lane.last_track = ready.track
+        taken[ready.lane] += 1
+        chosen.add(ready.seq, lane)
+    for lane in lanes:
+        if taken[lane.lane]:
+            lane.serve(taken[lane.lane], unit.now)
+        lane.turn = None
+    return chosen
+
+
+def _in_order(unit: Unit, lane: LaneRow, page: int) -> Iterator[Ready]:
+    """What a lane may hand out, over all its tracks."""
+    sources = [_Source(unit, lane.lane, track, page) for track, count in lane.waiting.items() if count > 0]
+    return islice(merge(*(iter(source.pop, None) for source in sources)), lane.room(unit.now))
+
+
+def _turn(lane: LaneRow, quantum: int, line: Line) -> Turn[Ready]:
     assert lane.turn is not None  # noqa: S101 - it was found in the ring
-    line = Line(unit, lane, share * lane.weight)
     return Turn(lane.lane, lane.turn, quantum * lane.weight, line, consecutive=lane.consecutive)
 
 
@@ -179,11 +240,9 @@ def _hand_out(unit: Unit, book: LaneBook, asked: Claim, chosen: _Chosen) -> list
     if not seqs:
         return []
     lease = Lease(asked.queue, asked.token, unit.now + round(asked.lease_s * 1000))
-    numbers = encode_list(seqs)
     number = add_lease(unit, book.queue.queue, lease, seqs, probes)
-    taken = starmap(ClaimedRow, unit.db.execute(SQL["take"], (numbers, number)))
-    rows = {row.seq: row for row in taken}
-    return read_deliveries(unit.db, [rows[seq] for seq in seqs], lease, book.tenants(), probes)
+    unit.db.execute(SQL["take"], (number_array(seqs), number))
+    return read_deliveries(unit.db, seqs, number, lease, probes)
 
 
 def add_lease(unit: Unit, queue: int, lease: Lease, seqs: Sequence[int], probes: Sequence[int] = ()) -> int:
@@ -211,7 +270,7 @@ class _Room:
         return True
 
 
-class Ready(NamedTuple):
+class Ready(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
     """One due message, without its content."""
 
     due_at: int
@@ -219,6 +278,9 @@ class Ready(NamedTuple):
     size: int
     track: str
     lane: int
+
+
+_decode_page = msgspec.json.Decoder(list[Ready]).decode
 
 
 class Line(deque[Ready]):
@@ -231,57 +293,77 @@ class Line(deque[Ready]):
     def __init__(self, unit: Unit, lane: LaneRow, share: int) -> None:
         super().__init__()
         self._left = lane.room(unit.now)
-        names = list(lane.waiting)
-        after = names.index(lane.last_track) + 1 if lane.last_track in names else 0
-        self._sources = [
-            _Source(unit, lane.lane, name, share + 1)
-            for name in names[after:] + names[:after]
-            if lane.waiting[name] > 0
-        ]
+        self.sources = [_Source(unit, lane.lane, track, share + 1) for track in _tracks(lane)]
 
     def __bool__(self) -> bool:
-        if len(self) == 0 and self._sources:
+        if len(self) == 0 and self.sources:
             self._read_on()
         return len(self) > 0
 
     def _read_on(self) -> None:
-        found = self._sources[0].read() if len(self._sources) == 1 else self._one_of_each()
+        found = self.sources[0].read() if len(self.sources) == 1 else self._one_of_each()
         if not found:
-            self._sources.clear()
+            self.sources.clear()
         if self._left is not None:
             found = found[: self._left]
             self._left -= len(found)
         self.extend(found)
 
     def _one_of_each(self) -> list[Ready]:
-        heads = [source.pop() for source in self._sources]
-        self._sources = [source for source, head in zip(self._sources, heads, strict=True) if head]
+        heads = [source.pop() for source in self.sources]
+        self.sources = [source for source, head in zip(self.sources, heads, strict=True) if head]
         return [head for head in heads if head]
+
+
+def _tracks(lane: LaneRow) -> list[str]:
+    """The tracks that have waiting messages, beginning after the one that was served last."""
+    found = [track for track, count in lane.waiting.items() if count > 0]
+    if len(found) > 1 and lane.last_track is not None:
+        order = list(lane.waiting)
+        last = order.index(lane.last_track)
+        found.sort(key=lambda track: order.index(track) <= last)
+    return found
+
+
+def read_ahead(unit: Unit, lines: Iterable[Line]) -> None:
+    """The first page of every lane, by one statement a track: asking each lane apart costs more."""
+    alike: defaultdict[tuple[str, int], dict[int, _Source]] = defaultdict(dict)
+    for line in lines:
+        for source in line.sources:
+            alike[source.track, source.page][source.lane] = source
+    for (track, page), sources in alike.items():
+        rows = unit.db.execute(SQL["ready_ahead"], (number_array(list(sources)), track, unit.now, page))
+        for lane, text in rows:
+            sources[lane].keep(sorted(_decode_page(text)))
 
 
 class _Source:
     """One track of a lane, read in pages."""
 
     def __init__(self, unit: Unit, lane: int, track: str, page: int) -> None:
-        self._unit, self._lane, self._track, self._page = unit, lane, track, page
+        self.lane, self.track, self.page = lane, track, page
+        self._unit = unit
         self._after = (_BEFORE_ALL, 0)
         self._ended = False
         self._read: deque[Ready] = deque()
 
+    def keep(self, page: Sequence[Ready]) -> None:
+        """A page that was read, in order."""
+        self._ended = len(page) < self.page
+        self._read.extend(page)
+        if page:
+            self._after = (page[-1].due_at, page[-1].seq)
+
     def read(self) -> list[Ready]:
         """What was read ahead, or else the next page; empty at the end."""
-        if self._read:
-            found, self._read = list(self._read), deque()
-            return found
-        if self._ended:
-            return []
-        rows = self._unit.db.execute(
-            SQL["ready"], (self._lane, self._track, self._unit.now, *self._after, self._page)
-        ).fetchall()
-        self._ended = len(rows) < self._page
-        found = [Ready._make(row) for row in rows]
-        if found:
-            self._after = found[-1][:2]
+        if not self._read and not self._ended:
+            place = (self.lane, self.track, self._unit.now, *self._after, self.page)
+            self.keep([Ready(*row) for row in self._unit.db.execute(SQL["ready"], place)])
+        return self._take()
+
+    def _take(self) -> list[Ready]:
+        found = list(self._read)
+        self._read.clear()
         return found
 
     def pop(self) -> Ready | None:

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
+import msgspec
 
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.statements import load_sql
@@ -26,8 +27,7 @@ _KEPT_MS = 10_000
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-@dataclass(frozen=True, slots=True)
-class Instant:
+class Instant(msgspec.Struct, frozen=True, gc=False):
     """The store's time, and how long the machine has been up; `boot` names the boot, None for unknown."""
 
     now: int
@@ -35,7 +35,7 @@ class Instant:
     up_ms: int
 
     def later(self, by_ms: int) -> Instant:
-        return replace(self, now=self.now + by_ms, up_ms=self.up_ms + by_ms)
+        return Instant(self.now + by_ms, self.boot, self.up_ms + by_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +60,21 @@ class UptimeClock:
 
     def __init__(self, machine: Machine | None = None) -> None:
         self.machine = machine or this_machine()
-        self._last = self._look()
-        self._kept: Instant | None = None
+        self._now, self._up_ms = self.machine.wall_ms(), self.machine.up_ms()
+        self._kept_ms: int | None = None
+
+    def now(self) -> int:
+        """The store's time; asked for each message, so nothing else is made."""
+        now, up_ms = self.machine.wall_ms(), self.machine.up_ms()
+        reckoned = self._now + up_ms - self._up_ms
+        if now < reckoned - _MOMENT_MS:
+            now = reckoned
+        self._now, self._up_ms = now, up_ms
+        return now
 
     def read(self) -> Instant:
         """Which instant it is."""
-        seen = self._look()
-        reckoned = self._last.now + seen.up_ms - self._last.up_ms
-        if seen.now < reckoned - _MOMENT_MS:
-            seen = replace(seen, now=reckoned)
-        self._last = seen
-        return seen
+        return Instant(self.now(), self.machine.boot, self._up_ms)
 
     def resume(self, db: apsw.Connection) -> None:
         """Go on from where the file's clock stood."""
@@ -78,19 +82,17 @@ class UptimeClock:
         if row is None:
             return
         now, boot, up_ms = row
-        seen = self._look()
-        same = boot is not None and boot == seen.boot
-        self._last = Instant(now, boot, up_ms) if same else replace(seen, now=max(seen.now, now))
+        if boot is not None and boot == self.machine.boot:
+            self._now, self._up_ms = now, up_ms
+        else:
+            self._now, self._up_ms = max(self.machine.wall_ms(), now), self.machine.up_ms()
 
     def keep(self, db: apsw.Connection) -> None:
         """Write where it stands, now and then."""
         at = self.read()
-        if self._kept is None or at.up_ms - self._kept.up_ms >= _KEPT_MS:
+        if self._kept_ms is None or at.up_ms - self._kept_ms >= _KEPT_MS:
             db.execute(SQL["keep"], (at.now, at.boot, at.up_ms))
-            self._kept = at
-
-    def _look(self) -> Instant:
-        return Instant(self.machine.wall_ms(), self.machine.boot, self.machine.up_ms())
+            self._kept_ms = at.up_ms
 
 
 def _wall_ms() -> int:

@@ -24,13 +24,19 @@ WRITER_CACHE_KIB = 16_384
 READER_CACHE_KIB = 2_048
 READER_PATIENCE_MS = 5_000
 WRITER_PATIENCE_MS = 50
-_STATEMENTS_CACHED = 200
+_STATEMENTS_CACHED = 1_000
 _DESCRIPTORS = 8
+_LOG_INDEX = 64 * 1024
 
 
 def open_writer(path: Path) -> apsw.Connection:
-    """The one connection that changes the file; checkpoints are made elsewhere."""
+    """The one connection that changes the file; checkpoints are made elsewhere.
+
+    What it has to keep aside is kept in memory: a page of messages passes the size at which SQLite would make
+    a file for it.
+    """
     connection = _connect(path, WRITER_PATIENCE_MS, WRITER_CACHE_KIB)
+    connection.execute("pragma temp_store = memory")
     connection.wal_autocheckpoint(0)
     return connection
 
@@ -44,7 +50,7 @@ def open_reader(path: Path) -> apsw.Connection:
 
 def check_schema(connection: apsw.Connection, path: Path) -> None:
     """StoreError when a newer Redrive has migrated the file under this process; asked in each transaction."""
-    found, known = connection.pragma("user_version"), len(load_migrations(DIALECT))
+    found, known = connection.execute("pragma user_version").get, len(load_migrations(DIALECT))
     if found != known:
         raise StoreError(
             f"{path} has schema {found} now, this process works with {known}: another version of Redrive "
@@ -115,9 +121,9 @@ def translate(error: apsw.Error, path: Path) -> StoreError:
     """What went wrong, why, and what to do."""
     match error:
         case apsw.FullError():
-            return StoreFull(
-                f"{path} cannot grow, the disk is full: free some space; what was accepted still drains"
-            )
+            return _full(path)
+        case apsw.IOError() if disk_full(path):
+            return _full(path)
         case apsw.BusyError() | apsw.LockedError():
             return StoreUnavailable(f"{path} is held by another program: close it, or try again")
         case apsw.CantOpenError() | apsw.IOError() if (problem := descriptors_gone()) is not None:
@@ -143,6 +149,16 @@ def translate(error: apsw.Error, path: Path) -> StoreError:
     return StoreError(f"{path}: SQLite says {error}")
 
 
+def _full(path: Path) -> StoreFull:
+    return StoreFull(f"{path} cannot grow, the disk is full: free some space; what was accepted still drains")
+
+
+def disk_full(path: Path) -> bool:
+    """Whether not even the log's index has room: SQLite answers that with an input or output error."""
+    disk = os.statvfs(path.parent)
+    return disk.f_bavail * disk.f_frsize < _LOG_INDEX
+
+
 def descriptors_gone() -> str | None:
     """What to say when hardly any file can be opened any more; SQLite does not say so."""
     opened: list[int] = []
@@ -162,6 +178,8 @@ def _connect(path: Path, patience_ms: int, cache_kib: int) -> apsw.Connection:
     connection = apsw.Connection(str(path), statementcachesize=_STATEMENTS_CACHED)
     watch_connection(connection)
     connection.set_busy_timeout(patience_ms)
+    # Otherwise SQLite prepares a statement anew for each new value that is bound: another plan might suit it.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.execute("pragma synchronous = full")
     # On macOS a plain fsync leaves data in the drive's own cache; elsewhere these two change nothing.
     connection.execute("pragma fullfsync = on")

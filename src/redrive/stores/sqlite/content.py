@@ -20,9 +20,9 @@ import apsw
 
 from redrive.core.failure import Failure
 from redrive.core.message import Message
-from redrive.stores.rules.judging import Parents, named_parents
+from redrive.stores.rules.append import Parents, named_parents
+from redrive.stores.sqlite.bulk import encode_list, number_array
 from redrive.stores.sqlite.connection import DIALECT
-from redrive.stores.sqlite.rows import encode_list
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "content")
@@ -55,11 +55,13 @@ def close_children(db: apsw.Connection, parents: Iterable[str | None]) -> None:
 def remove_bodies(db: apsw.Connection, finished: Iterable[tuple[int, int]]) -> None:
     """The bodies of finished messages go, their headers stay with the record; the second of each pair says
     whether the body is still needed."""
-    seqs = [(seq,) for seq, needed in finished if not needed]
+    seqs = [seq for seq, needed in finished if not needed]
+    if not seqs:
+        return
     before = db.total_changes()
-    db.executemany(SETTLE["remove_body"], seqs)
+    db.execute(SETTLE["remove_bodies"], (number_array(seqs),))
     if db.total_changes() - before < len(seqs):
-        db.executemany(SETTLE["empty_body"], seqs)
+        db.executemany(SETTLE["empty_body"], [(seq,) for seq in seqs])
 
 
 def add_failures(db: apsw.Connection, failures: Iterable[tuple[int, Failure]]) -> None:
@@ -77,6 +79,9 @@ def add_failures(db: apsw.Connection, failures: Iterable[tuple[int, Failure]]) -
                 failure.scope,
                 failure.fingerprint,
                 _traceback(db, failure.traceback),
+                failure.duration_ms,
+                failure.delay_ms,
+                failure.delay_asked,
             )
             for seq, failure in failures
         ],

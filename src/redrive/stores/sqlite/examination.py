@@ -1,8 +1,8 @@
 """How full the file is, what an operator should know of it, and copies of it while it is in use.
 
 Sizes by state are estimates: how many there are, by the mean of some bodies and what their rows cost beside
-them; what neither waits nor is dead counts as finished. The check of the file's structure reads all of it, so
-it has a time of its own and says when that was too short.
+them; what neither waits nor is dead counts as finished, where anything is. The check of the file's structure
+reads all of it, so it has a time of its own and says when that was too short.
 Known weakness: what a disk quota still allows is not seen.
 """
 
@@ -59,14 +59,15 @@ class Files:
 def capacity(db: apsw.Connection, path: Path, *, accepts: bool) -> Capacity:
     """The work of `Store.capacity`."""
     files = Files.of(path)
-    waiting, dead = db.execute(SQL["bytes_by_state"]).get
-    pages = db.pragma("page_count") - db.pragma("freelist_count")
+    any_finished, empty_pages, waiting, dead = db.execute(SQL["bytes_by_state"]).get
+    pages = db.pragma("page_count") - db.pragma("freelist_count") - empty_pages
+    rest = max(0, pages * db.pragma("page_size") - waiting - dead)
     used = files.database + files.log
     return Capacity(
         used_bytes=used,
         limit_bytes=used + files.free,
         waiting_bytes=waiting,
-        finished_bytes=max(0, pages * db.pragma("page_size") - waiting - dead),
+        finished_bytes=rest if any_finished else 0,
         dead_bytes=dead,
         accepts=accepts,
         note="" if accepts else "the disk is nearly full: new work is refused, accepted work drains",

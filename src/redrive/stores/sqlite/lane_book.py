@@ -1,21 +1,22 @@
 """The lanes of one queue during one transaction: read once, changed in memory, written once.
 
 Every verb changes lanes through a LaneBook, so where a lane stands (ring, timer, parked) is decided in one
-place, by `rules.placing`.
+place, by `rules.lane_row`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import apsw
 import msgspec
+from msgspec.structs import replace
 
-from redrive.core.lanes import LaneState, Ring
+from redrive.core.lanes import Lane, LaneState, Ring
 from redrive.core.limits import Window
-from redrive.stores.rules.lane_row import LaneRow, read_lane
-from redrive.stores.rules.placing import join_ring, place_lane
+from redrive.stores.rules.lane_row import LaneRow, join_ring, place_lane, read_lane
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.unit import Unit
 from redrive.stores.statements import load_sql
@@ -27,13 +28,30 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(slots=True)
 class QueueRow:
-    """A queue's row; `ring` and `window` are changed in place or replaced."""
+    """A queue's row; `ring` and `window` are changed in place or replaced.
+
+    `last_lane` was served last, with so many messages `in_a_row`: whatever their turns and claims were.
+    """
 
     queue: int
     name: str
     state: LaneState
     ring: Ring
     window: Window
+    last_lane: int | None
+    in_a_row: int
+
+    def hand_out(self, lanes: Sequence[int]) -> None:
+        """Messages of these lanes are handed out, in this order."""
+        last = lanes[-1]
+        row = sum(1 for _ in takewhile(lambda lane: lane == last, reversed(lanes)))
+        goes_on = row == len(lanes) and last == self.last_lane
+        self.last_lane, self.in_a_row = last, row + (self.in_a_row if goes_on else 0)
+
+    def noun(self, lane: LaneRow) -> Lane:
+        """A lane of this queue as people see it."""
+        in_a_row = self.in_a_row if lane.lane == self.last_lane else 0
+        return replace(lane.noun(self.name, self.ring.round), consecutive=in_a_row)
 
 
 def find_queue(db: apsw.Connection, name: str) -> QueueRow | None:
@@ -41,13 +59,12 @@ def find_queue(db: apsw.Connection, name: str) -> QueueRow | None:
     return _queue_row(db.execute(SQL["queue"], (name,)).fetchone())
 
 
-def _queue_row(row: tuple[int, str, str, int, int, int, int, int] | None) -> QueueRow | None:
+def _queue_row(row: tuple[int, str, str, int, int, int, int, int, int | None, int] | None) -> QueueRow | None:
     if row is None:
         return None
-    queue, name, state, next_turn, round_, round_ends, began_at, used = row
-    return QueueRow(
-        queue, name, LaneState(state), Ring(next_turn, round_, round_ends), Window(began_at, used)
-    )
+    queue, name, state, next_turn, round_, round_ends, began_at, used, last_lane, in_a_row = row
+    ring, window = Ring(next_turn, round_, round_ends), Window(began_at, used)
+    return QueueRow(queue, name, LaneState(state), ring, window, last_lane, in_a_row)
 
 
 class LaneBook:
@@ -123,10 +140,9 @@ class LaneBook:
         for lane in self._lanes.values():
             if place_lane(lane, self.queue.ring, self._unit.now, self.next_due_at):
                 self._unit.due.add(self.queue.name)
-        self.write_places()
         self._write_switches()
         self._write_windows()
-        self._unit.db.executemany(SQL["write_counters"], _counters(self._lanes.values()))
+        self._write_counters()
         ring, window = self.queue.ring, self.queue.window
         self._unit.db.execute(
             SQL["write_queue"],
@@ -137,19 +153,18 @@ class LaneBook:
                 ring.round_ends,
                 window.began_at,
                 window.used,
+                self.queue.last_lane,
+                self.queue.in_a_row,
                 self.queue.queue,
             ),
         )
 
     def write_places(self) -> None:
         """Write where lanes stand, so that the ring can be read again."""
-        moved = []
-        for lane in self._lanes.values():
-            at = (lane.turn, lane.wake_at)
-            if at != lane.was_at:
-                moved.append((*at, lane.lane))
-                lane.was_at = at
-        self._unit.db.executemany(SQL["write_place"], moved)
+        moved = [lane for lane in self._lanes.values() if lane.has_moved()]
+        for lane in moved:
+            lane.was_at = (lane.turn, lane.wake_at)
+        self._unit.db.executemany(SQL["write_place"], [(*lane.was_at, lane.lane) for lane in moved])
 
     def _write_switches(self) -> None:
         switched = [lane for lane in self._lanes.values() if lane.switched]
@@ -179,29 +194,33 @@ class LaneBook:
         ]
         self._unit.db.executemany(SQL["write_window"], rows)
 
-    def tenants(self) -> dict[int, str]:
-        """The tenants of the lanes in the book."""
-        return {lane.lane: lane.tenant for lane in self._lanes.values()}
+    def _write_counters(self) -> None:
+        """All counters, and with them where a lane stands that has moved."""
+        stayed, moved = [], []
+        for lane in self._lanes.values():
+            if lane.has_moved():
+                moved.append((lane.turn, lane.wake_at, *_counters(lane)))
+            else:
+                stayed.append(_counters(lane))
+        self._unit.db.executemany(SQL["write_counters"], stayed)
+        self._unit.db.executemany(SQL["write_moved"], moved)
 
     def _keep(self, lane: LaneRow) -> LaneRow:
         self._lanes[lane.lane] = self._by_tenant[lane.tenant] = lane
         return lane
 
 
-def _counters(lanes: Iterable[LaneRow]) -> list[tuple[int | str | None, ...]]:
-    return [
-        (
-            *lane.waiting.values(),
-            lane.suspects,
-            lane.in_flight,
-            lane.dead,
-            lane.done,
-            lane.served,
-            lane.last_served_at,
-            lane.last_round,
-            lane.consecutive,
-            lane.last_track,
-            lane.lane,
-        )
-        for lane in lanes
-    ]
+def _counters(lane: LaneRow) -> tuple[int | str | None, ...]:
+    return (
+        *lane.waiting.values(),
+        lane.suspects,
+        lane.in_flight,
+        lane.dead,
+        lane.done,
+        lane.served,
+        lane.last_served_at,
+        lane.last_round,
+        lane.consecutive,
+        lane.last_track,
+        lane.lane,
+    )

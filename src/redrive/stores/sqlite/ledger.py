@@ -18,15 +18,9 @@ from redrive.core.letters import Account, DeadLetter, LetterPage, Removal
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Message, Progress
 from redrive.core.verdict import Reason
+from redrive.stores.sqlite.bulk import encode_list
 from redrive.stores.sqlite.connection import DIALECT
-from redrive.stores.sqlite.rows import (
-    TRACKS,
-    decode_body,
-    encode_list,
-    parent_bodies,
-    read_failures,
-    read_redrives,
-)
+from redrive.stores.sqlite.rows import TRACKS, decode_body, parent_bodies, read_failures, read_redrives
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "ledger")
@@ -62,6 +56,7 @@ class AccountRow(msgspec.Struct, frozen=True, gc=False):
     move: str | None
     actor: str | None
     parent: str | None
+    first_died_at: int | None
 
 
 @contextmanager
@@ -131,16 +126,18 @@ def _account(db: apsw.Connection, row: AccountRow, shared: bytes | None) -> Acco
         row.finished_at,
         removal,
         shared,
+        row.first_died_at,
     )
 
 
 def _letter(db: apsw.Connection, row: AccountRow, shared: bytes | None) -> DeadLetter:
-    assert row.reason is not None and row.died_at is not None  # noqa: S101, PT018 - a dead one has both
+    assert row.reason and row.died_at is not None and row.first_died_at is not None  # noqa: S101, PT018 - as it is dead
     return DeadLetter(
         _message(row),
         _progress(row),
         Reason(row.reason),
         row.died_at,
+        row.first_died_at,
         row.fingerprint or "",
         read_failures(db, row.seq),
         read_redrives(db, row.seq),

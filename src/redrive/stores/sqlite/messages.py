@@ -15,11 +15,12 @@ from redrive.core.errors import InvalidMessage
 from redrive.core.letters import Listed, MessagePage, MessagePhase, Removal
 from redrive.core.lifecycle import Move
 from redrive.core.ports import PAGE
+from redrive.stores.sqlite.bulk import encode_list
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.lane_book import SQL as BOOK
 from redrive.stores.sqlite.lane_book import find_queue
 from redrive.stores.sqlite.ledger import snapshot
-from redrive.stores.sqlite.rows import TRACKS, encode_list
+from redrive.stores.sqlite.rows import TRACKS
 from redrive.stores.statements import load_sql
 
 SQL = load_sql(DIALECT, "messages")

@@ -15,7 +15,7 @@ import msgspec
 from redrive.core.letters import DeadLetter, LetterKey, RedriveResult
 from redrive.core.lifecycle import Move, State, after
 from redrive.core.message import Message, content_digest
-from redrive.stores.rules.judging import body_hash, shared_size
+from redrive.stores.rules.append import body_hash, shared_size
 from redrive.stores.rules.tallies import Count, Tallies
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.content import (
@@ -299,6 +299,7 @@ class _Burial:
                 letter.fingerprint,
                 message.parent,
                 content_digest(message),
+                letter.first_died_at,
             ),
         )
         self._taken[message.id] = seq

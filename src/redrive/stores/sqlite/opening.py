@@ -1,6 +1,7 @@
 """Opening a file: what can be wrong with the path is said before SQLite is asked.
 
-Holds the turn while it creates or migrates, so two processes that start at once migrate once.
+Holds the turn while it creates or migrates, so two processes that start at once migrate once. On a disk
+without a byte left it opens by the reserve, so that an operator can free room and a worker can drain.
 `Workings` is what an open store works with, put together and taken apart in order.
 """
 
@@ -19,8 +20,9 @@ from redrive.core.errors import StoreError, StoreUnavailable
 from redrive.machine.forks import watch
 from redrive.stores.sqlite.checkpoint import Checkpointer
 from redrive.stores.sqlite.clock import Instant
-from redrive.stores.sqlite.connection import descriptors_gone, open_reader, open_writer, prepare
+from redrive.stores.sqlite.connection import descriptors_gone, disk_full, open_reader, open_writer, prepare
 from redrive.stores.sqlite.forks import Section, check_usable
+from redrive.stores.sqlite.reserve import Reserve
 from redrive.stores.sqlite.turn_lock import PATIENCE_S, TurnLock, held_too_long
 from redrive.stores.sqlite.wait import Waiting
 from redrive.stores.sqlite.witness import find_loss
@@ -63,16 +65,25 @@ def open_file(path: Path) -> Opened:
         raise held_too_long(path)
     try:
         with Section():
-            prepare(path)
-            writer = open_writer(path)
-            find_loss(writer, path, time.time_ns() // 1_000_000)
-            return Opened(lock, writer, open_reader(path))
+            try:
+                return _connect(path, lock)
+            except (apsw.FullError, apsw.IOError):
+                if not disk_full(path) or not Reserve(path).give_back():
+                    raise
+                return _connect(path, lock)
     except BaseException:
         lock.close()
         raise
     finally:
         if not lock.closed:
             lock.release()
+
+
+def _connect(path: Path, lock: TurnLock) -> Opened:
+    prepare(path)
+    writer = open_writer(path)
+    find_loss(writer, path, time.time_ns() // 1_000_000)
+    return Opened(lock, writer, open_reader(path))
 
 
 def check_path(path: Path) -> None:
@@ -84,7 +95,8 @@ def check_path(path: Path) -> None:
         raise StoreError(f"{path}: the folder {folder} does not exist: create it, or choose another path")
     if not os.access(folder, os.W_OK | os.X_OK) or _read_only(folder):
         raise StoreError(
-            f"{path}: the folder {folder} cannot be written: SQLite keeps its log beside the file"
+            f"{path}: this user cannot write to the folder {folder.resolve()}, where SQLite keeps its log: "
+            "change the folder's mode or owner, or choose another path"
         )
     if path.exists() and not os.access(path, os.R_OK | os.W_OK):
         raise StoreError(f"{path} cannot be read and written by this user: change its owner or its mode")

@@ -1,10 +1,11 @@
 """Room kept aside so that settling goes on when the disk is full.
 
-A file of 16 MiB stands beside the database. When a claim or settle finds no room, the file is emptied and the
-call repeated; until it can be made again, new messages are refused. They are also refused while the disk has
-less room than the log would need to be moved into the file: after that no reserve could help.
+A file of 16 MiB stands beside the database. When a claim or settle finds no room, half of the file is given
+up and the call repeated, and so on while anything of it is left: what a call does not need is not free for
+other programs to take. Until the file is whole again, new messages are refused, and so they are while the
+disk has less room than the log would need to be moved into the file: after that no reserve could help.
 `Room` looks for both in the writer's turn: only there, between transactions, can the log be shortened.
-Known weakness: another program may take the freed room first.
+Known weakness: another program may take the freed room first, and in the end all of it.
 """
 
 from __future__ import annotations
@@ -74,12 +75,15 @@ class Reserve:
             self._whole = self._make()
         self._looked = time.monotonic()
 
-    def give_back(self) -> None:
-        """Empty the reserve: its room is free now."""
+    def give_back(self) -> bool:
+        """Give up half of what is left of the reserve; False when nothing is."""
         self._whole, self._problem = False, None
         self._looked = time.monotonic()
-        if self._path.exists():
-            os.truncate(self._path, 0)
+        left = self._path.stat().st_size if self._path.exists() else 0
+        if left == 0:
+            return False
+        os.truncate(self._path, left // 2 if left > _PIECE else 0)
+        return True
 
     def _make(self) -> bool:
         self._problem = None
@@ -88,13 +92,14 @@ class Reserve:
         except OSError as error:
             self._note(error)
             return False
+        left = os.fstat(file).st_size
         try:
-            if os.fstat(file).st_size < _SIZE:
+            if left < _SIZE:
                 _allocate(file)
         except OSError as error:
             self._note(error)
-            # A failed allocation may leave part of the file behind: room that must not be lost.
-            os.ftruncate(file, 0)
+            # A failed allocation may make the file longer than it was: room that is wanted elsewhere.
+            os.ftruncate(file, left)
             return False
         finally:
             os.close(file)
@@ -149,9 +154,9 @@ class Room:
             "free some space"
         )
 
-    def give_back(self) -> None:
-        """Free the reserve for what drains the store."""
-        self._reserve.give_back()
+    def give_back(self) -> bool:
+        """Free some of the reserve for what drains the store; False when nothing of it is left."""
+        return self._reserve.give_back()
 
     def _pages(self) -> tuple[int, int, int]:
         pragma = self._connection.pragma

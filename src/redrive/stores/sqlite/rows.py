@@ -4,16 +4,17 @@ bytes, and spoils nothing beside it."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import apsw
 import msgspec
+from msgspec.structs import replace
 
 from redrive.core.failure import Failure, Kind, Scope
 from redrive.core.letters import Redriven, RedriveResult
 from redrive.core.lifecycle import State
 from redrive.core.message import Delivery, Lapse, Lease, Message, Progress, Track
+from redrive.stores.sqlite.bulk import encode_list, number_array
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.statements import load_sql
 
@@ -23,28 +24,7 @@ FAILURES = load_sql(DIALECT, "content")
 
 TRACKS = {track.value: track for track in Track}
 _decode_headers = msgspec.json.Decoder(dict[str, str]).decode
-_decode_numbers = msgspec.json.Decoder(list[int]).decode
 _encode = msgspec.json.Encoder().encode
-
-
-class ClaimedRow(msgspec.Struct, frozen=True, gc=False):
-    """A message that is handed out, without its content."""
-
-    seq: int
-    id: str
-    lane: int
-    enqueued_at: int
-    ttl_s: float
-    first_track: str
-    dedupe: str | None
-    due_at: int
-    expires_at: int
-    attempts: int
-    crashes: int
-    generation: int
-    operation: str | None
-    lapse: str | None
-    parent: str | None
 
 
 def encode_headers(headers: Mapping[str, str]) -> str | None:
@@ -66,19 +46,54 @@ def decode_body(headers: Any, body: Any) -> tuple[Mapping[str, str], bytes, str 
 
 
 def read_deliveries(
-    db: apsw.Connection,
-    rows: Sequence[ClaimedRow],
-    lease: Lease,
-    tenants: Mapping[int, str],
-    probes: Collection[int] = (),
+    db: apsw.Connection, seqs: Sequence[int], number: int, lease: Lease, probes: Collection[int] = ()
 ) -> list[Delivery]:
-    """Deliveries of these rows, in their order."""
-    seqs = encode_list([row.seq for row in rows])
-    contents = {seq: (headers, body) for seq, headers, body in db.execute(CLAIM["bodies"], (seqs,))}
-    found = [_delivery(row, contents.get(row.seq, (None, None)), lease, tenants[row.lane]) for row in rows]
-    if probes:
-        found = [replace(one, probe=row.seq in probes) for one, row in zip(found, rows, strict=True)]
-    return _with_parents(db, found) if any(row.parent is not None for row in rows) else found
+    """What of these messages a lease holds, in their order; `number` is the lease's in the file."""
+    found: list[Delivery] = []
+    for (
+        seq,
+        message_id,
+        tenant,
+        enqueued_at,
+        ttl_s,
+        first_track,
+        dedupe,
+        due_at,
+        expires_at,
+        attempts,
+        crashes,
+        generation,
+        operation,
+        lapse,
+        parent,
+        raw_headers,
+        raw_body,
+    ) in db.execute(CLAIM["held"], (number_array(seqs), number)):
+        headers, body, unreadable = decode_body(raw_headers, raw_body)
+        found.append(
+            Delivery(
+                Message(
+                    message_id,
+                    lease.queue,
+                    tenant,
+                    body,
+                    enqueued_at,
+                    ttl_s,
+                    TRACKS[first_track],
+                    dedupe,
+                    headers,
+                    parent,
+                ),
+                Progress(State.CLAIMED, due_at, expires_at, attempts, crashes, generation, operation),
+                lease,
+                None if lapse is None else Lapse(lapse),
+                unreadable,
+                None,
+                seq in probes,
+                seq,
+            )
+        )
+    return _with_parents(db, found) if any(one.message.parent is not None for one in found) else found
 
 
 def _with_parents(db: apsw.Connection, deliveries: Sequence[Delivery]) -> list[Delivery]:
@@ -104,53 +119,35 @@ def _with_parent(delivery: Delivery, body: bytes | None) -> Delivery:
     return replace(delivery, unreadable=delivery.unreadable or why)
 
 
-def encode_list(values: Sequence[int] | Sequence[str] | Sequence[tuple[str, str]]) -> str:
-    """Many values as one argument of a statement, and as a lease keeps them: JSON."""
-    return _encode(values).decode()
-
-
-def decode_numbers(text: str | None) -> list[int]:
-    """Numbers as `encode_list` wrote them; none where nothing was written."""
-    return [] if text is None else _decode_numbers(text)
-
-
-def _delivery(row: ClaimedRow, content: tuple[Any, Any], lease: Lease, tenant: str) -> Delivery:
-    headers, body, unreadable = decode_body(*content)
-    return Delivery(
-        Message(
-            row.id,
-            lease.queue,
-            tenant,
-            body,
-            row.enqueued_at,
-            row.ttl_s,
-            TRACKS[row.first_track],
-            row.dedupe,
-            headers,
-            row.parent,
-        ),
-        Progress(
-            State.CLAIMED,
-            row.due_at,
-            row.expires_at,
-            row.attempts,
-            row.crashes,
-            row.generation,
-            row.operation,
-        ),
-        lease,
-        None if row.lapse is None else Lapse(row.lapse),
-        unreadable,
-    )
-
-
 def read_failures(db: apsw.Connection, seq: int) -> tuple[Failure, ...]:
     """A message's failures in order, of all generations."""
     return tuple(
-        Failure(at, attempt, Kind(kind), reason, code, scope and Scope(scope), fingerprint, traceback)
-        for at, attempt, kind, reason, code, scope, fingerprint, traceback in db.execute(
-            FAILURES["failures"], (seq,)
+        Failure(
+            at,
+            attempt,
+            Kind(kind),
+            reason,
+            code,
+            scope and Scope(scope),
+            fingerprint,
+            traceback,
+            duration_ms,
+            delay_ms,
+            bool(delay_asked),
         )
+        for (
+            at,
+            attempt,
+            kind,
+            reason,
+            code,
+            scope,
+            fingerprint,
+            traceback,
+            duration_ms,
+            delay_ms,
+            delay_asked,
+        ) in db.execute(FAILURES["failures"], (seq,))
     )
 
 

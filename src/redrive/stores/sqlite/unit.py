@@ -32,12 +32,13 @@ Work = Callable[[Unit], T]
 
 @dataclass(slots=True)
 class Job:
-    """One call of the writer, and its answer once the transaction is over."""
+    """One call of the writer, and its answer once the transaction is over. `apart`: it undoes only itself."""
 
     work: Work[Any]
     future: asyncio.Future[Any]
     drains: bool
     repeated: bool = False
+    apart: bool = False
     result: Any = None
     error: Exception | None = None
 

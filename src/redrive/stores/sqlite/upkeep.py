@@ -8,20 +8,21 @@ the file is empty.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import starmap
 from typing import Any
 
 import apsw
 
 from redrive.core.message import Delivery, Lease
 from redrive.core.ports import PAGE, Cleanup
+from redrive.stores.sqlite.bulk import number_array
 from redrive.stores.sqlite.claim import add_lease, held
 from redrive.stores.sqlite.clock import Instant
 from redrive.stores.sqlite.connection import DIALECT
 from redrive.stores.sqlite.content import close_children, remove_failures
 from redrive.stores.sqlite.lane_book import LaneBook, find_queue
-from redrive.stores.sqlite.rows import ClaimedRow, read_deliveries
+from redrive.stores.sqlite.rows import read_deliveries
 from redrive.stores.sqlite.tallies import remove_tallies
+from redrive.stores.sqlite.totals import remove_totals
 from redrive.stores.sqlite.unit import Unit
 from redrive.stores.statements import load_sql
 
@@ -54,15 +55,11 @@ def reclaim(unit: Unit, queue: str, token: str, lease_s: float, limit: int) -> l
         return []
     lease = Lease(queue, token, unit.now + round(lease_s * 1000))
     number = add_lease(unit, found.queue, lease, lost + expired)
-    rows: list[ClaimedRow] = []
     for statement, seqs in (("take_lost", lost), ("take_expired", expired)):
-        taken = unit.db.executemany(CLAIM[statement], [(seq, number) for seq in seqs])
-        rows += starmap(ClaimedRow, taken)
-    for row in rows:
-        book.lane(row.lane)
-    deliveries = read_deliveries(unit.db, rows, lease, book.tenants())
+        if seqs:
+            unit.db.execute(CLAIM[statement], (number_array(seqs), number))
     book.close()
-    return deliveries
+    return read_deliveries(unit.db, lost + expired, number, lease)
 
 
 def _let_go_lost(unit: Unit, queue: int, limit: int) -> list[int]:
@@ -98,9 +95,10 @@ def cleanup(unit: Unit, asked: Cleanup, remember_s: float) -> int:
             taken = set(seqs)
             rows = db.execute(SQL["finished_beyond"], (*beyond, ended_before_at, limit))
             seqs += [seq for (seq,) in rows if seq not in taken][: limit - len(seqs)]
-    _remove(unit, seqs)
+    remove_finished(unit, seqs)
     discarded = _remove_discarded(unit, min(asked.discarded_before_at, ended_before_at), limit)
     remove_tallies(unit, limit)
+    remove_totals(unit, limit)
     db.execute(SQL["remove_keys"], (unit.now, limit))
     keys = db.changes()
     db.execute(SQL["remove_records"], (unit.now, limit))
@@ -110,12 +108,13 @@ def cleanup(unit: Unit, asked: Cleanup, remember_s: float) -> int:
 
 def _remove_discarded(unit: Unit, before_at: int, limit: int) -> int:
     rows: list[Any] = unit.db.execute(SQL["discarded_before"], (before_at, limit)).fetchall()
-    _remove(unit, [seq for seq, _ in rows])
+    remove_finished(unit, [seq for seq, _ in rows])
     close_children(unit.db, (parent for _, parent in rows))
     return len(rows)
 
 
-def _remove(unit: Unit, seqs: Sequence[int]) -> None:
+def remove_finished(unit: Unit, seqs: Sequence[int]) -> None:
+    """Forget finished messages with everything that was kept of them."""
     numbers = [(seq,) for seq in seqs]
     remove_failures(unit.db, seqs)
     unit.db.executemany(SETTLE["remove_redrives"], numbers)

@@ -110,13 +110,13 @@ class Waiting:
         self._schedule()
 
     def _look(self) -> None:
-        version, now = self._read_version(), self._clock()
+        version = self._read_version()
         changed = self._changed or version != self._version
         self._version, self._changed = version, False
         for waiter in self._waiters:
             if changed:
                 waiter.next_at = min(self._instants(waiter.queues), default=None)
-            if waiter.next_at is not None and waiter.next_at <= now:
+            if waiter.next_at is not None and waiter.next_at <= self._clock():
                 waiter.wake()
 
     def _instants(self, queues: Iterable[str], *, ring: bool = True) -> list[int]:

@@ -7,7 +7,8 @@ come (`Offer`); a commit on a slow disk happens in that thread, with everything 
 
 Work that raises undoes only itself, and nobody is answered before COMMIT. Whatever else goes wrong fails
 the calls of that transaction, never the writer: no call is left without an answer. There is no task, so
-nobody can cancel it. Work may run twice (after a full disk), so it keeps nothing of its own between runs.
+nobody can cancel it. Work may run twice (after a full disk, or beside work that raised), so it keeps nothing
+of its own between runs.
 Known weakness: long work holds up the loop; callers cut pages.
 """
 
@@ -20,6 +21,8 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import compress
+from operator import not_
 from pathlib import Path
 from typing import TypeVar
 
@@ -43,6 +46,10 @@ _MEMORY = 0.2
 _FULL = 2
 
 _log = logging.getLogger("redrive.stores.sqlite")
+
+
+class _WorkRaised(Exception):
+    """Some work raised, so nothing of its transaction may be committed."""
 
 
 class Writer:
@@ -201,8 +208,10 @@ class Writer:
             self._run_job(job, due)
 
     def _run_job(self, job: Job, due: set[str]) -> None:
+        """A savepoint copies every page that changes in it: only work that was beside a failure gets one."""
         unit = Unit(self._connection, self._clock())
-        self._connection.execute("savepoint unit")
+        if job.apart:
+            self._connection.execute("savepoint unit")
         try:
             with translated(self._path):
                 job.result = job.work(unit)
@@ -211,9 +220,12 @@ class Writer:
             # SQLite ends the whole transaction by itself when the disk is full or fails.
             if isinstance(error, StoreFull) or not self._connection.in_transaction:
                 raise
+            if not job.apart:
+                raise _WorkRaised from error
             job.error = error
             self._connection.execute("rollback to unit")
-        self._connection.execute("release unit")
+        if job.apart:
+            self._connection.execute("release unit")
 
     def _commit_in_thread(self, transaction: WriteTransaction) -> None:
         def commit() -> None:
@@ -262,6 +274,8 @@ class Writer:
             match transaction.error:
                 case None:
                     self._answer(transaction)
+                case _WorkRaised():
+                    self._run_apart(transaction.group)
                 case StoreFull() as error if transaction.group:
                     self._drain(transaction.group, error)
                 case error:
@@ -282,13 +296,18 @@ class Writer:
         except Exception:  # noqa: BLE001 - a hint only: those who wait look again by themselves
             _log.exception("%s: waking those who wait failed", self._path)
 
+    def _run_apart(self, group: list[Job]) -> None:
+        """All of it was undone: each runs again, and undoes only itself."""
+        for job in reversed(group):
+            job.apart, job.error = True, None
+            self._jobs.appendleft(job)
+
     def _drain(self, group: list[Job], error: StoreFull) -> None:
-        """The disk is full: free the reserve, and let what drains the store try once more."""
-        repeated = [job for job in group if job.drains and not job.repeated]
-        self._fail([job for job in group if not job.drains or job.repeated], error)
-        if repeated:
-            self._room.give_back()
-        for job in reversed(repeated):
+        """The disk is full: what drains the store tries once more, and again while the reserve frees room."""
+        freed = any(job.drains for job in group) and self._room.give_back()
+        again = [job.drains and (freed or not job.repeated) for job in group]
+        self._fail(list(compress(group, map(not_, again))), error)
+        for job in reversed(list(compress(group, again))):
             job.repeated, job.error = True, None
             self._jobs.appendleft(job)
 

@@ -1,4 +1,4 @@
--- account.lua: everything that is known of some messages, with the fields of _AccountRow in reading.py.
+-- account.lua: everything that is known of some messages, with the fields of _AccountRow in answers.py.
 -- Composed after: lease, history
 
 local function read_traces(failures)

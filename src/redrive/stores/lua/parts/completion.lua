@@ -40,19 +40,22 @@ end
 -- What a batch comes to, gathered before it is written.
 local function new_batch()
   return {
-    done = {}, fields = {}, field_ids = {}, endings = {}, order = {}, parents = {}, tokens = {}, lanes = {},
-    fanned_out = {},
+    done = {}, fields = {}, field_ids = {}, endings = {}, order = {}, parents = {}, tokens = {}, tenants = {},
+    completed = {}, fanned_out = {},
   }
 end
 
 local function note_completed(batch, id, token, tenant, head, is_parent)
-  local done, lane = batch.done, touch(tenant)
+  local done, completed = batch.done, batch.completed[tenant]
   if is_parent then
-    batch.fanned_out[lane] = (batch.fanned_out[lane] or 0) + 1
+    batch.fanned_out[tenant] = (batch.fanned_out[tenant] or 0) + 1
   end
   done[#done + 1] = id
   batch.tokens[token] = (batch.tokens[token] or 0) + 1
-  batch.lanes[lane] = (batch.lanes[lane] or 0) + 1
+  if not completed then
+    batch.tenants[#batch.tenants + 1] = tenant
+  end
+  batch.completed[tenant] = (completed or 0) + 1
   local field, parent = nil, nil
   if head ~= '' then
     field, parent = read_ends(head)
@@ -92,13 +95,14 @@ local function gather(ids, tokens, refused)
 end
 
 -- A parent is no work of its own: its children are what was asked for.
-local function count_completed(completed, fanned_out)
-  for lane, number in pairs(completed) do
-    local parents = fanned_out[lane] or 0
+local function count_completed(batch)
+  load_lanes(batch.tenants)
+  for _, tenant in ipairs(batch.tenants) do
+    local lane, number, parents = touch(tenant), batch.completed[tenant], batch.fanned_out[tenant] or 0
     count(lane, 'in_flight', -number)
     count(lane, 'done', number - parents)
     lane.served = lane.served - parents
-    end_hold(lane.tenant)
+    end_hold(tenant)
   end
 end
 
@@ -117,7 +121,7 @@ local function complete_all(first, number, kept_ms, keep, before_at, refused)
   for token, settled in pairs(batch.tokens) do
     let_go(token, settled)
   end
-  count_completed(batch.lanes, batch.fanned_out)
+  count_completed(batch)
   if keep >= 0 then
     trim_finished(keep, #batch.done, before_at)
   end

@@ -214,3 +214,19 @@ local function forget_finished(ids)
   call_all('HDEL', root .. ':redrives', going)
   return #going
 end
+
+-- Forgets a letter that was removed and kept its content. One with open children comes back to :discarded with the end
+-- of the last of them. Returns whether it went.
+local function forget_discarded(id)
+  local head = read_head(find_frame(id))
+  redis.call('ZREM', root .. ':discarded', id)
+  if has_children(id) then
+    return false
+  elseif head and head.parent and is_unsettled(head.parent) then
+    redis.call('ZADD', root .. ':discarded', now, id)
+    return false
+  end
+  forget_finished({ id })
+  close_child(head and head.parent)
+  return true
+end

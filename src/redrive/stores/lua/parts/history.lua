@@ -5,7 +5,7 @@
 -- tracebacks are kept once, with the number of failures that point to them.
 
 local TALLY_S = 30 * 86400
--- Where packing.StoredFailure has the digest of the traceback; empty for none.
+-- Where packed.StoredFailure has the digest of the traceback; empty for none.
 local TRACE = 8
 
 -- The records of a list, in order.
@@ -75,6 +75,10 @@ local function count_operation(operation, counter, by)
     local key = root .. ':tally:' .. operation
     redis.call('HINCRBY', key, counter, by)
     redis.call('EXPIRE', key, TALLY_S)
+    if redis.call('ZADD', root .. ':tallies', now, operation) == 1 then
+      redis.call('ZREMRANGEBYSCORE', root .. ':tallies', '-inf', now - 1000 * TALLY_S)
+    end
+    redis.call('EXPIRE', root .. ':tallies', TALLY_S)
   end
 end
 

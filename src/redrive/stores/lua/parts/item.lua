@@ -7,10 +7,11 @@
 
 local SALVAGED_TTL_MS = 86400000
 
--- A progress record, as packing.StoredProgress has it.
+-- A progress record, as packed.StoredProgress has it; an older one lacks the last field.
 local PROGRESS = {
   'state', 'tenant', 'track', 'due_at', 'expires_at', 'attempts', 'crashes', 'generation', 'size', 'ttl_ms',
   'operation', 'judged', 'damaged', 'reason', 'fingerprint', 'died_at', 'finished_at', 'move', 'actor',
+  'first_died_at',
 }
 
 local function pack_progress(item)
@@ -26,19 +27,23 @@ local function new_item(id, tenant, track, due_at, expires_at, size, ttl_ms)
     id = id, state = 'waiting', tenant = tenant, track = track, due_at = due_at, expires_at = expires_at,
     attempts = 0, crashes = 0, generation = 0, size = size, ttl_ms = ttl_ms, operation = '', judged = false,
     damaged = false, reason = '', fingerprint = '', died_at = 0, finished_at = 0, move = '', actor = '',
+    first_died_at = 0,
   }
 end
 
 local function unpack_progress(id, packed)
   local readable, fields = pcall(cmsgpack.unpack, packed)
-  if not readable or type(fields) ~= 'table' or #fields < #PROGRESS then
+  if not readable or type(fields) ~= 'table' or #fields < #PROGRESS - 1 then
     return nil
   end
   local item = { id = id, tried = true }
   for index, name in ipairs(PROGRESS) do
     item[name] = fields[index]
   end
-  for _, name in ipairs({ 'due_at', 'expires_at', 'attempts', 'crashes', 'generation', 'size', 'ttl_ms' }) do
+  item.first_died_at = item.first_died_at or item.died_at
+  for _, name in ipairs({
+    'due_at', 'expires_at', 'attempts', 'crashes', 'generation', 'size', 'ttl_ms', 'first_died_at',
+  }) do
     if type(item[name]) ~= 'number' then
       return nil
     end

@@ -66,7 +66,17 @@ local function stand_in_ring(lane)
   return joined
 end
 
+local timer_at = nil
+
+-- Whether the timer's first lane comes later: those who wait for it must be told.
+local function is_sooner(run_at)
+  timer_at = timer_at or head_score(':timer') or math.huge
+  return run_at < timer_at
+end
+
+-- Returns whether a lane is now the first on the timer.
 local function stand_on_timer(lane, run_at)
+  local sooner = false
   if lane.ring_turn > 0 then
     note_leaving(':ring', lane.tenant)
   end
@@ -74,9 +84,11 @@ local function stand_on_timer(lane, run_at)
   if not run_at then
     leave_timer(lane)
   elseif lane.timer_at ~= run_at then
+    sooner = is_sooner(run_at)
     note_entering(':timer', run_at, lane.tenant)
     lane.timer_at = run_at
   end
+  return sooner
 end
 
 -- Suspects of a held lane wait, unless it has nothing else to probe with. Returns whether a due one is new.
@@ -97,14 +109,15 @@ end
 
 -- Returns whether there is news for a waiting worker.
 local function place_lane(lane)
-  local due_at, joined = next_due_at(lane), false
+  local news
+  local due_at = next_due_at(lane)
   local run_at = rules.place(lane, due_at)
   if run_at and run_at <= now then
-    joined = stand_in_ring(lane)
+    news = stand_in_ring(lane)
   else
-    stand_on_timer(lane, run_at)
+    news = stand_on_timer(lane, run_at)
   end
-  return stand_suspects(lane, due_at) or joined
+  return stand_suspects(lane, due_at) or news
 end
 
 -- Elements are written before, so that the heads are known. Returns whether there is news.
@@ -130,11 +143,17 @@ local function rounds_waited(lane)
   return math.max(0, read_ring().round - lane.last_round)
 end
 
+-- How many messages a lane was handed out in a row, until now: 0 once another was served.
+local function in_a_row_of(lane)
+  local served = redis.call('HMGET', root, 'last_tenant', 'in_a_row')
+  return served[1] == lane.tenant and tonumber(served[2]) or 0
+end
+
 -- A lane as `lane`, `lanes` and `set_lane` answer it, with the fields of _LaneRow in lanes.py.
 local function lane_row(lane)
   return {
     lane.tenant, lane.state, lane.weight, lane.cap, lane.rate_count, lane.rate_period_ms,
     lane.waiting, lane.in_flight, lane.dead, lane.done, lane.served, lane.last_served_at, rounds_waited(lane),
-    lane.consecutive, lane.probe_at, lane.held_reason,
+    in_a_row_of(lane), lane.probe_at, lane.held_reason,
   }
 end

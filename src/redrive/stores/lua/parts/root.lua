@@ -44,6 +44,7 @@
 --   :changes            zset    ids of dead letters by the number of their last change
 --   :departed           zset    the latest ids that are dead no more, by number
 --   :tally:OPERATION    hash    what was counted for an operation; expires
+--   :tallies            zset    the operations for which something was counted, by when; expires
 
 local root = KEYS[1]
 

@@ -22,7 +22,7 @@ end
 
 local function read_page(stream)
   local first = stream.read
-  stream.page = redis.call('LRANGE', root .. ':ready:' .. stream.list, text_of(first),
+  stream.page = redis.call('LRANGE', stream.key, text_of(first),
     text_of(first + stream.page_size - 1))
   stream.read, stream.at = first + #stream.page, 1
   return stream.page[1]
@@ -40,12 +40,15 @@ local function next_ready(stream)
   return nil
 end
 
--- Sets `head` to what comes next, nil when nothing is due.
-local function look(stream)
-  local ready, late = next_ready(stream), stream.late[stream.late_at]
-  stream.head_is_late = late ~= nil
-    and (not ready or struct.unpack('>I6', late) < struct.unpack('>I6', ready))
-  stream.head = stream.head_is_late and late or ready
+-- What comes next, nil when nothing is due; looked for when it is first asked for.
+local function head_of(stream)
+  if not stream.looked then
+    local ready, late = next_ready(stream), stream.late[stream.late_at]
+    stream.head_is_late = late ~= nil
+      and (not ready or struct.unpack('>I6', late) < struct.unpack('>I6', ready))
+    stream.head, stream.looked = stream.head_is_late and late or ready, true
+  end
+  return stream.head
 end
 
 -- Goes on behind what was handed out.
@@ -58,19 +61,20 @@ local function advance(stream)
     end
     stream.at, stream.used = stream.at + 1, stream.used + 1
   end
-  look(stream)
+  stream.looked = false
 end
 
 local function open_stream(lane, track, wanted, page_size)
+  local list = list_of(track, lane.tenant)
   local stream = {
-    track = track, list = list_of(track, lane.tenant), ready = lane[READY + track], read = 0, used = 0,
-    page = NOTHING, at = 1, page_size = page_size, late = NOTHING, late_at = 1,
+    track = track, list = list, key = root .. ':ready:' .. list, ready = lane[READY + track], read = 0, used = 0,
+    page = NOTHING, at = 1, page_size = page_size, late = NOTHING, late_at = 1, looked = false, head = nil,
+    head_is_late = false,
   }
   if lane[LATER + track] > 0 then
     local key = root .. later_key(track, lane.tenant)
     stream.late = redis.call('ZRANGE', key, '-inf', now, 'BYSCORE', 'LIMIT', 0, wanted)
   end
-  look(stream)
   return stream
 end
 
@@ -124,11 +128,24 @@ local function pick_stream(turn)
   local last = turn.lane.last_track
   for step = 1, turn.taken < turn.room and #TRACKS or 0 do
     local stream = turn.streams[(last + step - 1) % #TRACKS + 1]
-    if stream and stream.head then
+    if stream and head_of(stream) then
       return stream
     end
   end
   return nil
+end
+
+-- Whether a turn could hand out more; known without reading on, unless some elements are gone.
+local function has_more(turn)
+  if any_gone or turn.taken >= turn.room then
+    return pick_stream(turn) ~= nil
+  end
+  for _, stream in pairs(turn.streams) do
+    if stream.used < stream.ready or stream.late[stream.late_at] then
+      return true
+    end
+  end
+  return false
 end
 
 local function leave_line()
@@ -137,7 +154,7 @@ end
 
 local function go_behind(turn)
   leave_line()
-  if pick_stream(turn) then
+  if has_more(turn) then
     rotated[#rotated + 1] = turn
   end
 end
@@ -155,7 +172,7 @@ local function close_late(lane, stream)
 end
 
 local function close_ready(lane, stream)
-  redis.call('LTRIM', root .. ':ready:' .. stream.list, text_of(stream.used), '-1')
+  redis.call('LTRIM', stream.key, text_of(stream.used), '-1')
   shorten(lane, stream.track, stream.used)
   if any_gone then
     drop_gone(lane, stream.track)

@@ -17,7 +17,7 @@ where d.expires_at is null or d.expires_at > ?3
 -- name: add_message
 insert into messages (seq, id, queue, lane, state, track, due_at, expires_at, attempts, crashes, generation, size,
   enqueued_at, ttl_s, first_track, dedupe, parent, content)
-values (?1, ?2, ?3, ?4, 'waiting', ?5, ?6, ?7, 0, 0, 0, ?8, ?9, ?10, ?5, ?11, ?12, ?13)
+values (?, ?, ?, ?, 'waiting', ?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: add_body
 insert into bodies (seq, headers, body) values (?, ?, ?)

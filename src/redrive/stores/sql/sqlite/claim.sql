@@ -21,6 +21,15 @@ select due_at, seq, size, track, lane from messages indexed by due
 where lane = ? and track = ? and state = 'waiting' and crashes = 0 and due_at <= ? and (due_at, seq) > (?, ?)
 order by due_at, seq limit ?
 
+-- The first page of many lanes: a row a lane, with its messages as JSON, all read from the index.
+-- name: ready_ahead
+select l.value, (
+  select json_group_array(json_array(due_at, seq, size, track, lane)) from (
+    select due_at, seq, size, track, lane from messages indexed by due
+    where lane = l.value and track = ?2 and state = 'waiting' and crashes = 0 and due_at <= ?3
+    order by due_at, seq limit ?4))
+from carray(?1) l
+
 -- name: next_suspect
 select m.seq, m.lane, m.due_at from messages m indexed by suspect cross join lanes l on l.lane = m.lane
 where m.queue = ?1 and m.state = 'waiting' and m.crashes > 0
@@ -29,40 +38,33 @@ where m.queue = ?1 and m.state = 'waiting' and m.crashes > 0
     or l.probe_at <= ?2 and l.in_flight < 1 and l.waiting_main + l.waiting_bulk + l.waiting_redrive = 0)
 order by m.due_at limit 1
 
--- A message as `ClaimedRow` reads it.
--- part: claimed
-seq, id, lane, enqueued_at, ttl_s, first_track, dedupe, due_at, expires_at, attempts, crashes,
-  generation, operation, lapse, parent
+-- A message by its name, of a generation or of any.
+-- name: waiting
+select seq, lane, track, crashes from messages
+where id = ?1 and queue = ?2 and state = 'waiting' and generation = coalesce(?3, generation)
 
--- The rows come back in no order of their own.
 -- name: take
 update messages set state = 'claimed', attempts = attempts + 1, lease = ?2
-where seq in (select value from json_each(?1))
-returning {claimed}
+where seq in (select value from carray(?1))
 
 -- Taken over twice, an expired message is still an expired one: no attempt was counted for it.
 -- name: take_lost
-update messages set lease = ?2, lapse = coalesce(lapse, 'lost') where seq = ?1
-returning {claimed}
+update messages set lease = ?2, lapse = coalesce(lapse, 'lost') where seq in (select value from carray(?1))
 
 -- name: take_expired
-update messages set state = 'claimed', lease = ?2, lapse = 'expired' where seq = ?1
-returning {claimed}
+update messages set state = 'claimed', lease = ?2, lapse = 'expired' where seq in (select value from carray(?1))
 
--- Headers as a blob: text that is not UTF-8 would spoil the whole read.
--- name: bodies
-select b.seq, cast(b.headers as blob), b.body from json_each(?) j cross join bodies b on b.seq = j.value
+-- What a lease holds, in the order of the array: the answer to a claim, and to a repeated token. Headers as a blob:
+-- text that is not UTF-8 would spoil the whole read.
+-- name: held
+select m.seq, m.id, l.tenant, m.enqueued_at, m.ttl_s, m.first_track, m.dedupe, m.due_at, m.expires_at, m.attempts,
+  m.crashes, m.generation, m.operation, m.lapse, m.parent, cast(b.headers as blob), b.body
+from carray(?1) j cross join messages m on m.seq = j.value cross join lanes l on l.lane = m.lane
+  left join bodies b on b.seq = m.seq
+where m.lease = ?2 and m.state = 'claimed'
 
 -- name: add_lease
 insert into leases (token, queue, until_at, held, seqs, probes, boot, ends_ms) values (?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: lease
 select l.lease, l.until_at, l.seqs, l.probes, q.name from leases l join queues q using (queue) where token = ?
-
--- What a lease still holds, in hand-out order: the answer to a repeated token.
--- name: held
-select {claimed} from (select key, value from json_each(?1)) cross join messages on seq = value
-where lease = ?2 and state = 'claimed' order by key
-
--- name: tenant
-select tenant from lanes where lane = ?

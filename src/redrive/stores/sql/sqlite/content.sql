@@ -23,8 +23,8 @@ select m.id, b.body from json_each(?) j cross join messages m on m.id = j.value 
 -- Failures of a message in order, over all generations; equal tracebacks are stored once and counted.
 
 -- name: add_failure
-insert into failures (seq, number, at, attempt, kind, reason, code, scope, fingerprint, traceback)
-values (?1, (select coalesce(max(number), 0) + 1 from failures where seq = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+insert into failures (seq, number, at, attempt, kind, reason, code, scope, fingerprint, traceback, duration_ms, delay_ms, delay_asked)
+values (?1, (select coalesce(max(number), 0) + 1 from failures where seq = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
 
 -- name: add_traceback
 insert into tracebacks (hash, text, uses) values (?, ?, 1)
@@ -43,7 +43,7 @@ delete from tracebacks where uses <= 0 and traceback in (select traceback from f
 delete from failures where seq = ?
 
 -- name: failures
-select f.at, f.attempt, f.kind, f.reason, f.code, f.scope, f.fingerprint, t.text
+select f.at, f.attempt, f.kind, f.reason, f.code, f.scope, f.fingerprint, t.text, f.duration_ms, f.delay_ms, f.delay_asked
 from failures f left join tracebacks t using (traceback) where f.seq = ? order by f.number
 
 -- name: redrives
@@ -58,7 +58,8 @@ insert or replace into letters
 select m.id, q.name, l.tenant, m.reason, f.kind, f.code, coalesce(f.reason, m.reason), coalesce(m.fingerprint, ''),
   (select count(*) from failures c where c.seq = m.seq and c.kind in ('temporary', 'permanent', 'uncertain')
     and c.at >= coalesce((select r.at from redrives r where r.seq = m.seq order by r.generation desc limit 1), 0)),
-  (select count(*) from redrives r where r.seq = m.seq), m.generation, m.enqueued_at, m.died_at, m.ttl_s
+  (select count(*) from redrives r where r.seq = m.seq), m.generation, m.enqueued_at, m.died_at, m.ttl_s,
+  m.first_died_at
 from json_each(?) j cross join messages m on m.seq = j.value join queues q using (queue) join lanes l using (lane)
   left join failures f on f.seq = m.seq and f.number = (select max(number) from failures where seq = m.seq)
 

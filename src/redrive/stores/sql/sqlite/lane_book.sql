@@ -3,7 +3,7 @@
 
 -- As `QueueRow` reads it.
 -- part: queue
-queue, name, state, next_turn, round, round_ends, window_began_at, window_used
+queue, name, state, next_turn, round, round_ends, window_began_at, window_used, last_lane, in_a_row
 
 -- As `LaneRow` reads it.
 -- part: lane
@@ -21,7 +21,8 @@ select {queue} from queues where queue = ?
 insert into queues (name) values (?)
 
 -- name: write_queue
-update queues set state = ?, next_turn = ?, round = ?, round_ends = ?, window_began_at = ?, window_used = ?
+update queues set state = ?, next_turn = ?, round = ?, round_ends = ?, window_began_at = ?, window_used = ?,
+  last_lane = ?, in_a_row = ?
 where queue = ?
 
 -- name: lane
@@ -42,6 +43,19 @@ insert into lanes (queue, tenant) values (?, ?)
 -- name: ring
 select {lane} from lanes indexed by ring where queue = ? and turn is not null order by turn limit ?
 
+-- The same by their earliest message; one without any comes last.
+-- name: ring_by_due
+select {lane} from lanes l indexed by ring where queue = ?1 and turn is not null
+order by min(
+  coalesce((select min(m.due_at) from messages m indexed by due
+    where l.waiting_main > 0 and m.lane = l.lane and m.track = 'main' and m.state = 'waiting' and m.crashes = 0), 1 << 62),
+  coalesce((select min(m.due_at) from messages m indexed by due
+    where l.waiting_bulk > 0 and m.lane = l.lane and m.track = 'bulk' and m.state = 'waiting' and m.crashes = 0), 1 << 62),
+  coalesce((select min(m.due_at) from messages m indexed by due
+    where l.waiting_redrive > 0 and m.lane = l.lane and m.track = 'redrive' and m.state = 'waiting' and m.crashes = 0),
+    1 << 62)), turn
+limit ?2
+
 -- name: timers
 select {lane} from lanes indexed by timer where queue = ? and wake_at <= ? order by wake_at limit ?
 
@@ -52,11 +66,16 @@ select {lane} from lanes where queue = ? and tenant > ? order by tenant limit ?
 select min(due_at) from messages indexed by due
 where lane = ? and track = ? and state = 'waiting' and crashes = 0
 
--- Apart from write_place, because an index is rewritten whenever its column is named, changed or not.
+-- part: counters
+waiting_main = ?, waiting_bulk = ?, waiting_redrive = ?, suspects = ?, in_flight = ?, dead = ?, done = ?, served = ?,
+  last_served_at = ?, last_round = ?, consecutive = ?, last_track = ?
+
+-- Of a lane that stays where it is: an index is rewritten whenever its column is named, changed or not.
 -- name: write_counters
-update lanes set waiting_main = ?, waiting_bulk = ?, waiting_redrive = ?, suspects = ?, in_flight = ?, dead = ?,
-  done = ?, served = ?, last_served_at = ?, last_round = ?, consecutive = ?, last_track = ?
-where lane = ?
+update lanes set {counters} where lane = ?
+
+-- name: write_moved
+update lanes set turn = ?, wake_at = ?, {counters} where lane = ?
 
 -- name: write_place
 update lanes set turn = ?, wake_at = ? where lane = ?

@@ -4,7 +4,7 @@
 -- part: account
 m.seq, m.id, q.name, l.tenant, m.enqueued_at, m.ttl_s, m.first_track, m.dedupe, m.state, m.due_at,
   m.expires_at, m.attempts, m.crashes, m.generation, m.operation, cast(b.headers as blob), b.body, s.until_at, m.reason,
-  m.died_at, m.fingerprint, m.finished_at, m.move, m.actor, m.parent
+  m.died_at, m.fingerprint, m.finished_at, m.move, m.actor, m.parent, m.first_died_at
 
 -- part: beside
 join lanes l using (lane) left join bodies b using (seq) left join leases s on s.lease = m.lease

@@ -58,14 +58,16 @@ from messages m join queues q using (queue) where m.id = ?1
 
 -- name: take_in
 insert into messages (seq, id, queue, lane, state, track, due_at, expires_at, attempts, crashes, generation, size,
-  enqueued_at, ttl_s, first_track, dedupe, operation, died_at, reason, fingerprint, parent, content)
-values (?1, ?2, ?3, ?4, 'dead', ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?5, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
+  enqueued_at, ttl_s, first_track, dedupe, operation, died_at, reason, fingerprint, parent, content,
+  first_died_at)
+values (?1, ?2, ?3, ?4, 'dead', ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?5, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)
 
 -- The number stays, and with it the place among siblings and the children that are counted here.
 -- name: restore
 update messages set lane = ?4, state = 'dead', track = ?5, due_at = ?6, expires_at = ?7, attempts = ?8, crashes = ?9,
   generation = ?10, size = ?11, enqueued_at = ?12, ttl_s = ?13, first_track = ?5, dedupe = ?14, operation = ?15,
-  died_at = ?16, reason = ?17, fingerprint = ?18, parent = ?19, content = ?20, finished_at = null, move = null, actor = null
+  died_at = ?16, reason = ?17, fingerprint = ?18, parent = ?19, content = ?20, first_died_at = ?21,
+  finished_at = null, move = null, actor = null
 where seq = ?1 and id = ?2 and queue = ?3
 
 -- An archived parent has kept its body while children needed it.

@@ -1,39 +1,36 @@
--- Settle and extend: every change is guarded by id and lease. What moved comes back with the lease that
--- moved it; what does not come back was refused.
--- Release and Hold give back the attempt that their claim counted; taking over an expired message counted none.
+-- Settle and extend: every change is guarded by the lease. What a lease holds is read first; what it does not hold was
+-- refused. Release and Hold give back the attempt that their claim counted; taking over an expired message counted none.
 
 -- name: lease_of_token
 select lease from leases where token = ?
 
--- As `Settled` reads it; a completed one has more.
--- part: settled
-seq, id, ?2, lane, queue, track, generation, crashes, operation, attempts
+-- As `SettledRow` reads it.
+-- name: held
+select seq, ?2, id, lane, queue, track, generation, crashes, operation, attempts, dedupe, parent, open_children,
+  open_children > 0 or exists (select 1 from messages c indexed by family where c.parent = m.id)
+from carray(?1) j cross join messages m on m.seq = j.value where m.lease = ?2
 
 -- All that one lease completes, by one statement.
 -- name: complete
 update messages set state = 'done', lease = null, lapse = null, finished_at = ?3
-where id in (select value from json_each(?1)) and lease = ?2
-returning {settled}, dedupe, parent, open_children,
-  open_children > 0 or exists (select 1 from messages c indexed by family where c.parent = messages.id)
+where seq in (select value from carray(?1)) and lease = ?2
 
 -- name: retry
 update messages set state = 'waiting', lease = null, lapse = null, due_at = ?3, crashes = 0
-where id = ?1 and lease = ?2
-returning {settled}
+where seq = ?1 and lease = ?2
 
 -- name: release
 update messages set state = 'waiting', due_at = ?3, lease = null, lapse = null, crashes = crashes + ?4,
   attempts = max(0, attempts - (lapse is not 'expired'))
-where id = ?1 and lease = ?2
-returning {settled}
+where seq = ?1 and lease = ?2
 
 -- name: bury
-update messages set state = 'dead', lease = null, lapse = null, died_at = ?3, reason = ?4, fingerprint = ?5
-where id = ?1 and lease = ?2
-returning {settled}
+update messages set state = 'dead', lease = null, lapse = null, died_at = ?3, reason = ?4, fingerprint = ?5,
+  first_died_at = coalesce(first_died_at, ?3)
+where seq = ?1 and lease = ?2
 
--- name: remove_body
-delete from bodies where seq = ? and headers is null
+-- name: remove_bodies
+delete from bodies where seq in (select value from carray(?)) and headers is null
 
 -- Headers stay as long as the record does.
 -- name: empty_body

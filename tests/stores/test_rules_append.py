@@ -8,7 +8,7 @@ from redrive.core.errors import InvalidMessage
 from redrive.core.lifecycle import State
 from redrive.core.message import Entry, Message, Track, content_digest
 from redrive.core.ports import Receipt, Status
-from redrive.stores.rules.judging import Holder, Identity, Judge, Known, body_hash
+from redrive.stores.rules.append import Holder, Identity, Judge, Known, body_hash
 
 QUEUE = 7
 

@@ -111,6 +111,7 @@ class Judge:
     holders: dict[Key, Holder]
     parents: Parents
     accepted: list[Accepted] = field(default_factory=list)
+    _taken: dict[str, Accepted] = field(default_factory=dict)
 
     def judge(self, group: Sequence[Entry]) -> list[Receipt]:
         """The answers for a group, of which all or nothing is accepted."""
@@ -133,12 +134,9 @@ class Judge:
     def _judge(self, entry: Entry, index: int | None) -> Receipt:
         message = entry.message
         content, fresh = content_digest(message), b""
-        identity = Identity(
-            self.queue, message.tenant, message.track, message.dedupe, message.parent, content
-        )
-        known = self.known.get(message.id)
+        known = self._find(message.id)
         if known is not None:
-            differs = known.identity.difference(identity)
+            differs = known.identity.difference(self._identity(message, content))
             status = Status.ACCEPTED if differs is None else Status.CONFLICT
             return Receipt(message.id, known.state, status, differs)
         if message.dedupe is not None:
@@ -153,12 +151,22 @@ class Judge:
             size += shared_size(self.parents, message, index)
             if message.id in self.parents:
                 self.parents[message.id] = len(message.body)
-        self.known[message.id] = Known(State.WAITING, identity)
-        self.accepted.append(Accepted(entry, size, content, fresh))
+        accepted = self._taken[message.id] = Accepted(entry, size, content, fresh)
+        self.accepted.append(accepted)
         return Receipt(message.id, State.WAITING, Status.ACCEPTED)
 
+    def _find(self, message_id: str) -> Known | None:
+        """Who has an id: a message of the store, or one that this call took."""
+        taken = self._taken.get(message_id)
+        if taken is None:
+            return self.known.get(message_id)
+        return Known(State.WAITING, self._identity(taken.entry.message, taken.content))
+
+    def _identity(self, message: Message, content: bytes | None) -> Identity:
+        return Identity(self.queue, message.tenant, message.track, message.dedupe, message.parent, content)
+
     def _forget(self, message: Message) -> None:
-        del self.known[message.id]
+        del self._taken[message.id]
         if message.id in self.parents:
             self.parents[message.id] = None
         if message.dedupe is not None:

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from redrive.core.failure import Failure
-from redrive.core.letters import Account, DeadLetter, Listed, MessagePhase, Redriven, Removal
+from redrive.core.letters import Account, DeadLetter, Listed, MessagePhase, Redriven, Removal, first_death
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Delivery, Lapse, Lease, Message, Progress
 from redrive.stores.redis.frames import TRACKS, open_body, open_frame, unpack_id
-from redrive.stores.redis.packing import (
+from redrive.stores.redis.packed import (
     DAMAGED,
     StoredProgress,
     read_reason,
@@ -134,6 +134,7 @@ class StoredAccount:
             self.stored.finished_at or None,
             self._removal(),
             self.shared,
+            self._first_died_at() or None,
         )
 
     def listed(self, phase: MessagePhase) -> Listed:
@@ -161,11 +162,17 @@ class StoredAccount:
             self.stored.progress(self.state),
             reason,
             self.stored.died_at,
+            self._first_died_at(),
             self.stored.fingerprint,
             self.failures,
             self.redrives,
             self.shared,
         )
+
+    def _first_died_at(self) -> int:
+        """0 for what never died."""
+        stored = self.stored
+        return stored.first_died_at or first_death(stored.died_at, self.failures, self.redrives)
 
     def _removal(self) -> Removal | None:
         stored = self.stored

@@ -8,10 +8,10 @@ each.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from hashlib import blake2b
 
 import msgspec
+from msgspec.structs import replace
 
 from redrive.core.failure import Failure, Kind, Scope
 from redrive.core.letters import DeadLetter, Redriven, RedriveResult
@@ -45,6 +45,7 @@ class StoredProgress(msgspec.Struct, array_like=True, frozen=True):
     finished_at: int = 0
     move: str = ""
     actor: str = ""
+    first_died_at: int = 0
 
     def progress(self, state: State) -> Progress:
         """As core has it, in a state that its place tells."""
@@ -70,6 +71,9 @@ class StoredFailure(msgspec.Struct, array_like=True, frozen=True):
     scope: Scope | None = None
     fingerprint: str = ""
     trace: str = ""
+    duration_ms: int | None = None
+    delay_ms: int | None = None
+    delay_asked: bool = False
 
 
 class StoredRedriven(msgspec.Struct, frozen=True):
@@ -113,6 +117,9 @@ def pack_failure(failure: Failure | None) -> tuple[bytes, str, bytes]:
         failure.scope,
         failure.fingerprint,
         trace_digest,
+        failure.duration_ms,
+        failure.delay_ms,
+        failure.delay_asked,
     )
     return _encoder.encode(stored), trace_digest, trace
 
@@ -156,6 +163,7 @@ def _letter_progress(letter: DeadLetter, message: Message, progress: Progress) -
         reason=letter.reason.value,
         fingerprint=letter.fingerprint,
         died_at=letter.died_at,
+        first_died_at=letter.first_died_at,
     )
 
 
@@ -191,6 +199,9 @@ def _read_failure(stored: StoredFailure, traces: dict[bytes, bytes]) -> Failure:
         stored.scope,
         stored.fingerprint,
         trace.decode("utf-8", "replace") if trace else None,
+        stored.duration_ms,
+        stored.delay_ms,
+        stored.delay_asked,
     )
 
 
