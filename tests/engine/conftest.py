@@ -9,12 +9,25 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from redrive import Redrive
-from redrive.config import load
 from redrive.telemetry.events import Event
+from redrive.wiring import load
 
 MakeApp = Callable[..., Redrive]
+LoopFactory = Callable[[], asyncio.AbstractEventLoop]
+
+ON_BOTH_LOOPS = ("test_shared_task", "test_cancelling", "test_worker")
+"""What leans on how tasks, contexts and cancellation work: it holds on uvloop too."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, LoopFactory]:
+    factories: dict[str, LoopFactory] = {"asyncio": asyncio.new_event_loop}
+    if item.path.stem in ON_BOTH_LOOPS:
+        factories["uvloop"] = uvloop.new_event_loop
+    return factories
 
 
 class Events:

@@ -154,9 +154,35 @@ async def test_retry_after_is_honoured_when_it_is_longer_than_the_backoff(app: R
         if len(ran_at) == 1:
             raise Temporary("slow down", retry_after=timedelta(minutes=10))
 
-    await app.submit("orders", 1)
+    receipt = await app.submit("orders", 1)
     await run_until_idle(app, clock=clock)
     assert ran_at[1] - ran_at[0] >= timedelta(minutes=10)
+    account = await app.store.get(receipt.id)
+    assert account is not None
+    (failure,) = account.failures
+    assert (failure.delay_ms or 0) >= 600_000
+    assert failure.delay_asked
+    assert 0 <= (failure.duration_ms or 0) < 60_000
+
+
+async def test_a_last_attempt_has_a_duration_and_no_delay_and_one_that_never_ran_has_neither(
+    app: Redrive,
+) -> None:
+    clock = Clock(app)
+
+    @app.handler("orders", retry=RetryPolicy(attempts=2))
+    async def handle(payload: object) -> None:
+        raise Temporary("no route")
+
+    await app.submit("orders", 1)
+    await app.submit("orders", 2, ttl=timedelta(seconds=1), delay=timedelta(hours=1))
+    clock.advance(timedelta(hours=2))
+    await run_until_idle(app, clock=clock)
+    known = {
+        letter.reason: [(one.duration_ms is not None, one.delay_ms is not None) for one in letter.failures]
+        for letter in await dead_letters(app)
+    }
+    assert known == {Reason.EXHAUSTED: [(True, True), (True, False)], Reason.EXPIRED: [(False, False)]}
 
 
 @pytest.mark.parametrize(

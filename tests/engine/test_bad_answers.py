@@ -17,6 +17,7 @@ from http import HTTPStatus
 from typing import Any, NoReturn
 
 import pytest
+from msgspec.structs import force_setattr
 
 from redrive import Later, Permanent, Redrive, RetryPolicy, Temporary, Uncertain
 from redrive.core.errors import ConfigurationError, Hold
@@ -327,7 +328,7 @@ async def test_a_policy_that_cannot_be_reckoned_with_still_counts_its_attempts(e
     @each_app.handler("orders", retry=RETRY)
     async def handle(payload: str) -> None:
         begun[payload] += 1
-        object.__setattr__(each_app.policy("orders"), "base_s", "a moment")
+        force_setattr(each_app.policy("orders"), "base_s", "a moment")
         raise Temporary("busy")
 
     message = await each_app.submit("orders", "x")

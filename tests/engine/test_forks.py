@@ -20,8 +20,8 @@ from typing import NoReturn
 import pytest
 
 from redrive import Redrive, StoreError
-from redrive.config import load
 from redrive.stores.sqlite import SqliteStore
+from redrive.wiring import load
 from tests.waiting import wait_in_thread
 
 CHILDREN = 30

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from redrive import ConfigurationError, Delivery, InvalidMessage, Redrive, Submission
+from redrive.function import SubmitOptions
 from redrive.testing import run_until_idle
 
 from .conftest import MakeApp
@@ -46,6 +48,11 @@ class Order:
     """What the handlers below take."""
 
     number: int
+
+
+def test_every_way_to_submit_takes_the_same_options() -> None:
+    taken = inspect.signature(Redrive.submit).parameters.values()
+    assert set(SubmitOptions.__annotations__) == {one.name for one in taken if one.kind is one.KEYWORD_ONLY}
 
 
 async def test_a_handler_submits_to_its_own_queue_and_can_still_be_called(app: Redrive) -> None:

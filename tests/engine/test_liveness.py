@@ -12,7 +12,7 @@ PROGRAM = """
 import asyncio, os, sys, threading, time
 from datetime import timedelta
 from redrive import Redrive
-from redrive.config import load
+from redrive.wiring import load
 
 flags = {"store": "sqlite:///stuck.db", "worker.lease_s": 0.3}
 app = Redrive(settings=load(flags, environ={}))

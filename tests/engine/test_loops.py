@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from redrive import Redrive, StoreUnavailable
-from redrive.config import load
+from redrive.wiring import load
 
 RUNS = 120
 SPARE = 60

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 
 import pytest
+from msgspec.structs import force_setattr
 
 from redrive import Redrive
 from redrive.core.errors import WorkerFailed
@@ -99,8 +100,8 @@ async def test_a_thread_with_a_loop_of_its_own_has_a_store_of_its_own(app: Redri
 
 async def test_a_worker_whose_store_is_closed_under_it_ends_with_an_error(each_app: Redrive) -> None:
     settings = each_app.settings
-    object.__setattr__(settings.worker, "give_up_s", 0.2)
-    object.__setattr__(settings.worker, "lease_s", 1.0)
+    force_setattr(settings.worker, "give_up_s", 0.2)
+    force_setattr(settings.worker, "lease_s", 1.0)
 
     @each_app.handler("orders")
     async def handle(number: int) -> None: ...

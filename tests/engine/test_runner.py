@@ -6,7 +6,8 @@ import asyncio
 
 from redrive.core.errors import StoreUnavailable
 from redrive.engine.runner import Runner
-from redrive.telemetry.events import Event, LoopFailed, StoreBack, StoreTrouble, Telemetry
+from redrive.telemetry.door import Telemetry
+from redrive.telemetry.events import Event, LoopFailed, StoreBack, StoreTrouble
 
 
 async def test_a_store_that_comes_back_is_told_once_each_way() -> None:

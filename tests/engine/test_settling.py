@@ -14,7 +14,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from redrive import Redrive, RetryPolicy, Temporary
+from redrive import Redrive, RetryPolicy, Submission, Temporary
 from redrive.core.lifecycle import State
 from redrive.telemetry.events import (
     Buried,
@@ -26,6 +26,7 @@ from redrive.telemetry.events import (
     StoreTrouble,
 )
 from tests.servers import ask, start_redis
+from tests.waiting import wait_until
 
 from .conftest import MakeApp, working
 
@@ -177,3 +178,32 @@ async def test_a_settlement_that_is_never_taken_is_given_up_and_comes_back_as_lo
         await events.wait_for(Completed, number + 1)
     assert begun["poison"] == 2
     assert {count for name, count in begun.items() if name != "poison"} == {1}
+
+
+async def test_a_worker_does_not_run_on_while_the_store_takes_no_outcomes(
+    tmp_path: Path, make_app: MakeApp
+) -> None:
+    begun: Counter[int] = Counter()
+
+    async with make_app(**{"worker.batch": 5, "worker.lease_s": 30.0}) as app:
+
+        @app.handler("orders", concurrency=5)
+        async def handle(number: int) -> None:
+            begun[number] += 1
+
+        await app.submit_many("orders", [Submission(number) for number in range(400)])
+        path = tmp_path / "redrive.db"
+        _run(path, "create trigger refuse before update on messages when new.lease is null", "abort")
+        seen = [0]
+
+        def stands_still() -> bool:
+            seen.append(len(begun))
+            return seen[-1] > 0 and seen[-30:].count(seen[-1]) == 30
+
+        async with working(app) as events:
+            await wait_until(stands_still, 60, "the worker begins no more")
+            stood_at = len(begun)
+            _run(path, "drop trigger refuse")
+            await events.wait_for(Completed, 400)
+    assert 20 <= stood_at <= 40
+    assert set(begun.values()) == {1}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from redrive import Conflict, InvalidMessage, Redrive, Submission
-from redrive.core.ports import Status
+from redrive.core.message import Entry
+from redrive.core.ports import Receipt, Status
 
 from .conftest import MakeApp
 
@@ -168,6 +170,30 @@ async def test_concurrent_submits_share_writes_and_each_gets_its_own_answer(app:
     accepted = [answer.id for answer in answers[:-1] if not isinstance(answer, BaseException)]
     assert len(set(accepted)) == 500
     assert await _count(app) == 501
+
+
+async def test_many_who_submit_one_after_the_other_share_as_many_appends_as_the_store_wants(
+    each_app: Redrive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, append = each_app.store, each_app.store.append
+    under_way, most = 0, 0
+
+    async def watched(groups: Sequence[Sequence[Entry]]) -> list[list[Receipt]]:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        try:
+            return await append(groups)
+        finally:
+            under_way -= 1
+
+    async def submit(caller: int) -> list[str]:
+        return [(await each_app.submit("orders", {"n": n, "caller": caller})).id for n in range(5)]
+
+    monkeypatch.setattr(store, "append", watched)
+    answers = await asyncio.gather(*map(submit, range(100)))
+    assert len({one for ids in answers for one in ids}) == 500 == await _count(each_app)
+    assert most == store.appends_at_once
 
 
 async def test_a_cancelled_caller_does_not_disturb_its_neighbours(app: Redrive) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from redrive import Conflict, Redrive, Submission
-from redrive.config import load
+from redrive.wiring import load
 
 
 @pytest.fixture

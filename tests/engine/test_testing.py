@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from redrive import Delivery, Permanent, Redrive, Temporary
-from redrive.config import load
 from redrive.testing import trial
+from redrive.wiring import load
 
 
 @pytest.fixture

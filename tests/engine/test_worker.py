@@ -6,19 +6,22 @@ import asyncio
 import contextvars
 import threading
 from datetime import timedelta
+from pathlib import Path
 
+import apsw
 import pytest
 
-from redrive import Delivery, Redrive
+from redrive import Delivery, Redrive, Submission
 from redrive.core.errors import ConfigurationError
 from redrive.core.failure import Failure, Kind
 from redrive.core.lifecycle import State
 from redrive.core.ports import Claim
 from redrive.core.verdict import Release, Settlement
 from redrive.office.audit import Actor
-from redrive.telemetry.events import Completed, HandlerOverran, Released, RetryScheduled
+from redrive.telemetry.events import Completed, HandlerOverran, Released, RetryScheduled, WorkerStopping
+from tests.waiting import wait_until
 
-from .conftest import MakeApp, working
+from .conftest import Events, MakeApp, working
 
 
 async def _state(app: Redrive, message_id: str) -> State:
@@ -323,3 +326,53 @@ async def test_each_attempt_has_a_deadline_of_its_own(app: Redrive) -> None:
     assert isinstance(retry, RetryScheduled)
     assert retry.failure.code == "deadline"
     assert set(ended) == {"hanging", "stubborn"}
+
+
+async def test_queues_take_turns_at_the_only_slot(make_app: MakeApp) -> None:
+    async with make_app(**{"worker.concurrency": 1}) as app:
+        ran: list[str] = []
+
+        async def handle(queue: str) -> None:
+            ran.append(queue)
+            await asyncio.sleep(0)
+
+        for queue in ("a", "b"):
+            app.handler(queue)(handle)
+            await app.submit_many(queue, [Submission(queue) for _ in range(40)])
+        async with working(app) as events:
+            await events.wait_for(Completed, 80)
+    assert ran[:40].count("b") > 10
+
+
+async def test_what_a_claim_brings_while_the_worker_stops_goes_back_at_once(
+    app: Redrive, tmp_path: Path
+) -> None:
+    ran: list[int] = []
+
+    @app.handler("orders")
+    async def handle(number: int) -> None:
+        ran.append(number)
+
+    receipts = [await app.submit("orders", number) for number in range(3)]
+    another_program = apsw.Connection(str(tmp_path / "redrive.db"))
+    another_program.execute("begin immediate")
+    events = Events(app)
+    work = asyncio.create_task(app.run(signals=False))
+    await wait_until(lambda: _claims_under_way(app) == 1, 20, "a claim is under way")
+    work.cancel()
+    await events.wait_for(WorkerStopping)
+    another_program.execute("rollback")
+    await asyncio.wait([work])
+    another_program.close()
+    assert ran == []
+    assert len(events.of(Released)) == 3
+    for receipt in receipts:
+        account = await app.store.get(receipt.id)
+        assert account is not None
+        assert (account.state, account.progress.attempts) == (State.WAITING, 0)
+        assert account.progress.due_at <= app.store.now()
+
+
+def _claims_under_way(app: Redrive) -> int:
+    worker = app._work._worker
+    return worker._slots.held if worker is not None else 0

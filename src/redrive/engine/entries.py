@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
+
+from msgspec import Struct, field
 
 from redrive.core.errors import InvalidMessage
 from redrive.core.message import (
@@ -31,8 +32,7 @@ _NO_HEADERS: Mapping[str, str] = {}
 Payload = TypeVar("Payload", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Submission(Generic[Payload]):
+class Submission(Struct, Generic[Payload], frozen=True):
     """One message of a batch. `delay` and `at` say when it may first run, at most one of them.
 
     A number as `delay` or `ttl` is seconds.
@@ -47,6 +47,13 @@ class Submission(Generic[Payload]):
     track: str = Track.MAIN
     headers: Mapping[str, str] = field(default_factory=dict)
     message_id: str | None = None
+
+
+def check_submission(given: object, index: int) -> None:
+    """InvalidMessage where an item of a batch is something else."""
+    if not isinstance(given, Submission):
+        kind = type(given).__name__
+        raise InvalidMessage(f"it is a {kind}, not a Submission: write Submission(payload)", index)
 
 
 def make_entry(
@@ -84,7 +91,7 @@ def _due_at(submission: Submission[object], now: int) -> int:
     if submission.at is None:
         return now
     if submission.at.tzinfo is None:
-        raise InvalidMessage("at is a naive datetime, which is no instant: give it a time zone")
+        raise InvalidMessage("at is a naive datetime, which is not an instant: give it a time zone")
     return max(now, round(submission.at.timestamp() * 1000))
 
 

@@ -13,19 +13,23 @@ import contextvars
 import inspect
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from redrive.core.failure import Kind
 from redrive.core.message import Delivery
-from redrive.core.verdict import Deferred, Done, Failed, Outcome, Unreadable
+from redrive.core.verdict import Deferred, Done, Failed, Held, Outcome, Unreadable
 from redrive.engine.failures import lapsed, outcome_of, plain_failure
 from redrive.engine.handlers import Served
 from redrive.engine.payload import unreadable
-from redrive.telemetry.events import HandlerOverran, Telemetry
+from redrive.telemetry.door import Telemetry
+from redrive.telemetry.events import HandlerOverran, HandlerRaised
+
+if TYPE_CHECKING:
+    from redrive.telemetry.traces import Traces
 
 _Job = tuple["Future[Any]", Callable[[], Any]]
 
@@ -52,8 +56,14 @@ class Executor:
         self._given_up.add(task)
         task.cancel()
 
-    async def run(self, served: Served, delivery: Delivery) -> Outcome:
+    def run(self, served: Served, delivery: Delivery) -> Coroutine[Any, Any, Outcome]:
         """Run the handler, unless the record is unreadable or too old to be tried."""
+        run = self._run_async if served.handler.is_async else self._run_thread
+        traces = self._telemetry.traces
+        return run(served, delivery) if traces is None else _traced(traces, run, served, delivery)
+
+    def _arguments(self, served: Served, delivery: Delivery) -> tuple[Any, ...] | Outcome:
+        """What the handler is called with, or what comes of the attempt without it."""
         now = self._now()
         if delivery.unreadable is not None:
             return Unreadable(plain_failure(delivery, now, Kind.PERMANENT, delivery.unreadable, "unreadable"))
@@ -64,16 +74,16 @@ class Executor:
         except Exception as error:  # noqa: BLE001 - a user type's own hook may raise anything
             why = unreadable(error)
             if why is None:
-                return outcome_of(error, delivery, self._now())
+                return self._judge(error, delivery)
             return Unreadable(plain_failure(delivery, now, Kind.PERMANENT, why, "unreadable"))
-        arguments = (payload, delivery) if served.handler.takes_delivery else (payload,)
-        run = self._run_async if served.handler.is_async else self._run_thread
-        return await run(served, delivery, arguments)
+        return (payload, delivery) if served.handler.takes_delivery else (payload,)
 
-    async def _run_async(self, served: Served, delivery: Delivery, arguments: tuple[Any, ...]) -> Outcome:
-        task, deadlines = asyncio.current_task(), self._deadlines_of(served)
-        assert task is not None  # noqa: S101 - a coroutine runs in a task
-        deadlines.start(task)
+    async def _run_async(self, served: Served, delivery: Delivery) -> Outcome:
+        arguments = self._arguments(served, delivery)
+        if not isinstance(arguments, tuple):
+            return arguments
+        deadlines = self._deadlines.get(served.queue) or self._watch_deadlines(served)
+        task = deadlines.start()
         error: BaseException | None = None
         try:
             answer = await served.handler.function(*arguments)
@@ -89,13 +99,14 @@ class Executor:
                 return Deferred(self._now())
         return self._judge(error, delivery)
 
-    def _deadlines_of(self, served: Served) -> Deadlines:
-        found = self._deadlines.get(served.queue)
-        if found is None:
-            found = self._deadlines[served.queue] = Deadlines(served.settings.deadline_s)
-        return found
+    def _watch_deadlines(self, served: Served) -> Deadlines:
+        deadlines = self._deadlines[served.queue] = Deadlines(served.settings.deadline_s)
+        return deadlines
 
-    async def _run_thread(self, served: Served, delivery: Delivery, arguments: tuple[Any, ...]) -> Outcome:
+    async def _run_thread(self, served: Served, delivery: Delivery) -> Outcome:
+        arguments = self._arguments(served, delivery)
+        if not isinstance(arguments, tuple):
+            return arguments
         started = self._threads.run(lambda: _plain_call(served.handler.function, arguments))
         result = asyncio.wrap_future(started)
         ended = await self._wait(result, served.settings.deadline_s)
@@ -125,7 +136,27 @@ class Executor:
                 return result.done()
 
     def _judge(self, error: BaseException | None, delivery: Delivery) -> Outcome:
-        return Done() if error is None else outcome_of(error, delivery, self._now())
+        if error is None:
+            return Done()
+        outcome = outcome_of(error, delivery, self._now())
+        if isinstance(outcome, Failed | Held):
+            self._telemetry.emit(HandlerRaised(delivery, outcome.failure, error))
+        return outcome
+
+
+async def _traced(
+    traces: Traces,
+    run: Callable[[Served, Delivery], Coroutine[Any, Any, Outcome]],
+    served: Served,
+    delivery: Delivery,
+) -> Outcome:
+    span, outcome = traces.begin(delivery), None
+    try:
+        outcome = await run(served, delivery)
+    finally:
+        if span is not None:
+            span.end(outcome)
+    return outcome
 
 
 def refuse_work(answer: object) -> None:
@@ -165,15 +196,18 @@ class Deadlines:
 
     def __init__(self, deadline_s: float) -> None:
         self._deadline_s = deadline_s
+        self._loop = asyncio.get_running_loop()
         self._ends_s: dict[asyncio.Task[object], float] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def start(self, task: asyncio.Task[object]) -> None:
-        """An attempt begins."""
-        loop = asyncio.get_running_loop()
-        ends_s = self._ends_s[task] = loop.time() + self._deadline_s
+    def start(self) -> asyncio.Task[object]:
+        """The attempt of the current task, which is returned, begins."""
+        task = asyncio.current_task(self._loop)
+        assert task is not None  # noqa: S101 - a coroutine runs in a task
+        ends_s = self._ends_s[task] = self._loop.time() + self._deadline_s
         if self._timer is None:
-            self._timer = loop.call_at(ends_s, self._pass)
+            self._timer = self._loop.call_at(ends_s, self._pass)
+        return task
 
     def end(self, task: asyncio.Task[object]) -> bool:
         """An attempt is over; whether it was cancelled because its deadline had passed."""
@@ -188,11 +222,10 @@ class Deadlines:
             self._timer.cancel()
 
     def _pass(self) -> None:
-        loop = asyncio.get_running_loop()
         self._timer = None
         for task, ends_s in list(self._ends_s.items()):
-            if ends_s > loop.time():
-                self._timer = loop.call_at(ends_s, self._pass)
+            if ends_s > self._loop.time():
+                self._timer = self._loop.call_at(ends_s, self._pass)
                 return
             del self._ends_s[task]
             task.cancel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from datetime import datetime, timedelta
+from functools import lru_cache
 from pathlib import PurePath
 from types import TracebackType
 
@@ -129,7 +130,7 @@ def _scope(scope: object) -> Scope | None:
 def _handler_frames(trace: TracebackType | None) -> TracebackType | None:
     """The traceback from where the handler's own code begins."""
     start = trace
-    while start is not None and PurePath(start.tb_frame.f_code.co_filename).parent == _OWN_CODE:
+    while start is not None and _path(start.tb_frame.f_code.co_filename).parent == _OWN_CODE:
         start = start.tb_next
     return start
 
@@ -140,7 +141,12 @@ def _call_site(trace: TracebackType | None) -> str:
     while trace.tb_next is not None:
         trace = trace.tb_next
     code = trace.tb_frame.f_code
-    return f"{PurePath(code.co_filename).name}:{code.co_qualname}"
+    return f"{_path(code.co_filename).name}:{code.co_qualname}"
+
+
+@lru_cache(maxsize=1024)
+def _path(name: str) -> PurePath:
+    return PurePath(name)
 
 
 def _text(error: BaseException, trace: TracebackType | None) -> str | None:

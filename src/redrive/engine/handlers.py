@@ -74,7 +74,7 @@ class Registry:
             function,
             decoder(annotation),
             takes_delivery,
-            _is(function, inspect.iscoroutinefunction),
+            awaits(function),
             retry,
             settings,
         )
@@ -87,6 +87,11 @@ class Registry:
     def get(self, queue: str) -> Handler | None:
         """The handler of a queue, if it has one."""
         return self._handlers.get(queue)
+
+
+def awaits(function: Callable[..., Any]) -> bool:
+    """Whether what a call of it makes has to be awaited."""
+    return _is(function, inspect.iscoroutinefunction)
 
 
 def _signature(queue: str, function: Callable[..., Any]) -> tuple[object, bool]:

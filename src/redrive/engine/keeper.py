@@ -18,7 +18,15 @@ from typing import Protocol
 
 from redrive.core.errors import StoreError, StoreUnavailable
 from redrive.core.message import Lease
-from redrive.telemetry.events import LeaseLost, LoopFailed, LoopLagged, StoreBack, StoreTrouble, Telemetry
+from redrive.telemetry.door import Telemetry
+from redrive.telemetry.events import (
+    LeaseLost,
+    LeasesExtended,
+    LoopFailed,
+    LoopLagged,
+    StoreBack,
+    StoreTrouble,
+)
 
 BEAT_S = 0.5
 """How often the worker's loop says that it is alive."""
@@ -70,6 +78,7 @@ class Keeper:
         self._stopping = False
         self._wake = threading.Event()
         self._beat_s = time.monotonic()
+        self._worst_lag_s = 0.0
         self._stuck_told = False
         self._thread: threading.Thread | None = None
         self._home: asyncio.AbstractEventLoop | None = None
@@ -126,8 +135,14 @@ class Keeper:
         now_s = time.monotonic()
         lag_s = now_s - self._beat_s - BEAT_S
         self._beat_s = now_s
+        self._worst_lag_s = max(self._worst_lag_s, lag_s)
         if lag_s > _LAG_TOLD_S:
             self._telemetry.emit(LoopLagged(lag_s))
+
+    def take_lag_s(self) -> float:
+        """The longest that the worker's loop was late since this was last asked."""
+        worst_s, self._worst_lag_s = self._worst_lag_s, 0.0
+        return worst_s
 
     def _main(self) -> None:
         asyncio.run(self._keep())
@@ -193,6 +208,7 @@ class Keeper:
             with self._lock:
                 if (held := self._held.get(lease.token)) is not None:
                     held.safe_until_s = safe_until_s
+        self._telemetry.emit(LeasesExtended(len(leases) - len(lost)))
         self._give_up(lost)
 
     def _give_up(self, lost: Iterable[str]) -> None:

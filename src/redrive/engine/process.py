@@ -14,8 +14,11 @@ _FAILED = 1
 
 
 @contextmanager
-def stop_on_signals(stop: Callable[[], None], *, wanted: bool = True) -> Iterator[None]:
-    """Call `stop` on the first SIGTERM or SIGINT, while inside; a second acts as it would without us.
+def stop_on_signals(
+    stop: Callable[[], None], *, again: Callable[[], None] | None = None, wanted: bool = True
+) -> Iterator[None]:
+    """Call `stop` on the first SIGTERM or SIGINT, while inside, and `again` on those that follow; without it,
+    they act as they would without us.
 
     Does nothing outside the main thread.
     """
@@ -27,12 +30,18 @@ def stop_on_signals(stop: Callable[[], None], *, wanted: bool = True) -> Iterato
         for number in numbers:
             loop.remove_signal_handler(number)
 
-    def received() -> None:
-        forget()
+    def listen(received: Callable[[], None]) -> None:
+        for number in numbers:
+            loop.add_signal_handler(number, received)
+
+    def first() -> None:
+        if again is None:
+            forget()
+        else:
+            listen(again)
         stop()
 
-    for number in numbers:
-        loop.add_signal_handler(number, received)
+    listen(first)
     try:
         yield
     finally:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
+from redrive.core.failure import Kind
 from redrive.core.message import Delivery
 from redrive.core.ports import Source
 from redrive.core.retry import RetryPolicy
 from redrive.core.verdict import (
     Bury,
     Complete,
+    Failed,
     HoldLane,
     Outcome,
     Release,
     RetryAt,
     Settlement,
-    Verdict,
     decide,
 )
+from redrive.telemetry.door import Telemetry
 from redrive.telemetry.events import (
+    BatchSettled,
     Buried,
     Completed,
     Event,
@@ -29,40 +33,42 @@ from redrive.telemetry.events import (
     Released,
     RetryScheduled,
     SettleRefused,
-    Telemetry,
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
-    """A settlement on its way, and the event that tells of it once it is applied."""
+class Ruling(Settlement, frozen=True, gc=False):
+    """A settlement on its way, and what is told of it once it is applied."""
 
-    settlement: Settlement
-    event: Event
+    policy: RetryPolicy
+    ruled_at: int
+    duration_s: float
+
+    def event(self) -> Event:
+        """How it is told."""
+        match self.verdict:
+            case Complete():
+                return Completed(self.delivery, self.duration_s)
+            case RetryAt(due_at=due_at, failure=failure):
+                delay_ms = due_at - self.ruled_at
+                return RetryScheduled(self.delivery, failure, self.policy.attempts, delay_ms, self.duration_s)
+            case Release(due_at=due_at, failure=lost):
+                return Released(self.delivery, due_at - self.ruled_at, lost)
+            case HoldLane(reason=why):
+                return LaneHeld(self.delivery, why)
+            case Bury(reason=reason, failure=failure):
+                return Buried(self.delivery, failure, reason, self.policy.attempts, self.duration_s)
 
 
 def rule(
-    delivery: Delivery, outcome: Outcome, policy: RetryPolicy, now: int, duration_s: float = 0.0
+    delivery: Delivery, outcome: Outcome, policy: RetryPolicy, now: int, duration_s: float | None = None
 ) -> Ruling:
-    """Decide what an outcome means and how it is told."""
+    """Decide what an outcome means and how it is told; without a duration where no handler ran."""
+    if duration_s is not None and isinstance(outcome, Failed) and outcome.failure.kind is not Kind.EXPIRED:
+        timed = replace(outcome.failure, duration_ms=round(1000 * duration_s))
+        outcome = Failed(timed, outcome.not_before_at)
     jitter = random.random()  # noqa: S311 - spreads retries, keeps no secret
     verdict = decide(outcome, delivery.progress, policy, now=now, jitter=jitter)
-    event = _event(delivery, verdict, policy, now, duration_s)
-    return Ruling(Settlement(delivery, verdict), event)
-
-
-def _event(delivery: Delivery, verdict: Verdict, policy: RetryPolicy, now: int, duration_s: float) -> Event:
-    match verdict:
-        case Complete():
-            return Completed(delivery, duration_s)
-        case RetryAt(due_at=due_at, failure=failure):
-            return RetryScheduled(delivery, failure, policy.attempts, due_at - now)
-        case Release(due_at=due_at, failure=lost):
-            return Released(delivery, due_at - now, lost)
-        case HoldLane(reason=why):
-            return LaneHeld(delivery, why)
-        case Bury(reason=reason, failure=failure):
-            return Buried(delivery, failure, reason, policy.attempts)
+    return Ruling(delivery, verdict, policy, now, duration_s or 0.0)
 
 
 def not_ours(token: str) -> bool:
@@ -73,7 +79,7 @@ def not_ours(token: str) -> bool:
 async def apply(
     source: Source,
     rulings: Sequence[Ruling],
-    tell: Callable[[Event], None],
+    tell: Callable[[Sequence[Event]], None],
     ours: Callable[[str], bool] = not_ours,
 ) -> None:
     """Settle a batch in one call and tell what came of each.
@@ -81,11 +87,14 @@ async def apply(
     `ours` says of a token, after a call without an answer, that nobody else can have its messages yet: what
     is refused then was settled by that call.
     """
-    refused = await source.settle([ruling.settlement for ruling in rulings])
+    began_s = time.perf_counter()
+    refused = await source.settle(rulings)
+    told: list[Event] = [BatchSettled(len(rulings), time.perf_counter() - began_s)]
     for ruling in rulings:
-        delivery = ruling.settlement.delivery
+        delivery = ruling.delivery
         stale = delivery.message.id in refused and not ours(delivery.lease.token)
-        tell(SettleRefused(delivery) if stale else ruling.event)
+        told.append(SettleRefused(delivery) if stale else ruling.event())
+    tell(told)
 
 
 class Holds:
@@ -95,8 +104,15 @@ class Holds:
         self._telemetry = telemetry
         self._lanes: set[tuple[str, str]] = set()
 
-    def tell(self, event: Event) -> None:
-        """Tell an event, and what it says of its lane."""
+    def tell(self, events: Sequence[Event]) -> None:
+        """Tell what came of a batch, and what it says of its lanes."""
+        if self._lanes or any(map(_says_of_lane, events)):
+            for event in events:
+                self._tell(event)
+        else:
+            self._telemetry.emit_all(events)
+
+    def _tell(self, event: Event) -> None:
         match event:
             case LaneHeld(delivery=delivery):
                 lane = (delivery.message.queue, delivery.message.tenant)
@@ -105,8 +121,7 @@ class Holds:
                 self._telemetry.emit(Released(delivery, 0, None) if known else event)
             case Completed(delivery=delivery) | RetryScheduled(delivery=delivery) | Buried(delivery=delivery):
                 self._telemetry.emit(event)
-                if delivery.probe or self._lanes:
-                    self._resumed(delivery)
+                self._resumed(delivery)
             case _:
                 self._telemetry.emit(event)
 
@@ -115,3 +130,14 @@ class Holds:
         if delivery.probe or lane in self._lanes:
             self._lanes.discard(lane)
             self._telemetry.emit(LaneResumed(delivery))
+
+
+def _says_of_lane(event: Event) -> bool:
+    """Whether an event may begin or end a hold, where none is known."""
+    match event:
+        case LaneHeld():
+            return True
+        case Completed(delivery=delivery) | RetryScheduled(delivery=delivery) | Buried(delivery=delivery):
+            return delivery.probe
+        case _:
+            return False

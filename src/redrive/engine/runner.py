@@ -16,7 +16,8 @@ from typing import TypeVar
 
 from redrive.core.errors import StoreError, StoreUnavailable
 from redrive.engine.ownership import OwnTask, start_own
-from redrive.telemetry.events import LoopFailed, StoreBack, StoreTrouble, Telemetry
+from redrive.telemetry.door import Telemetry
+from redrive.telemetry.events import LoopFailed, StoreBack, StoreTrouble
 
 Step = Callable[[], Awaitable[float]]
 T = TypeVar("T")

@@ -14,16 +14,19 @@ import random
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from redrive.core.errors import StoreError, StoreUnavailable
 from redrive.core.ports import Source
-from redrive.core.verdict import Bury, Release, RetryAt, Settlement
+from redrive.core.verdict import Bury, Release, RetryAt
 from redrive.engine.failures import plain_failure
 from redrive.engine.keeper import Keeper
 from redrive.engine.ruling import Holds, Ruling, apply, not_ours
 from redrive.engine.slots import Slots
-from redrive.telemetry.events import LoopFailed, SettleRefused, StoreBack, StoreTrouble, Telemetry
+from redrive.telemetry.door import Telemetry
+from redrive.telemetry.events import LoopFailed, SettleRefused, StoreBack, StoreTrouble
 
 _COMPANY = 500
 _COMPANY_S = 0.010
@@ -65,13 +68,20 @@ class Settler:
         self._enough = asyncio.Event()
         self._refused: deque[_Refused] = deque()
         self._any_refused = asyncio.Event()
+        self._under_way: list[Ruling] = []
         self._passes = 0
         self._accepted_s = 0.0
 
+    @property
+    def unsettled(self) -> int:
+        """How many outcomes the store has not taken yet."""
+        return len(self._waiting) + len(self._under_way) + len(self._refused)
+
     def add(self, ruling: Ruling, *, last: bool = True) -> None:
         """Settle this soon; at once when it is the `last` of its queue and no other queue is at work."""
+        if not self._waiting:
+            self._some.set()
         self._waiting.append(ruling)
-        self._some.set()
         if len(self._waiting) >= _COMPANY or (last and self._outstanding() <= 1):
             self._enough.set()
 
@@ -127,7 +137,8 @@ class Settler:
             return
 
     async def _settle_waiting(self) -> None:
-        batch, self._waiting = self._waiting, []
+        batch = self._under_way = self._waiting
+        self._waiting = []
         for token, count in _tokens(batch).items():
             self._keeper.settling(token, count)
         try:
@@ -136,6 +147,7 @@ class Settler:
             for token, count in _tokens(batch).items():
                 self._keeper.settling(token, -count)
             self._waiting = batch + self._waiting
+            self._under_way = []
             self._some.set()
             raise
 
@@ -153,8 +165,9 @@ class Settler:
                 await asyncio.sleep(_pause_s(tries))
                 batch[:] = self._drop_lost(batch)
             else:
-                self._accept(batch)
+                taken = batch.copy()
                 batch.clear()
+                self._accept(taken)
 
     def _refuse(self, batch: list[Ruling], error: Exception) -> None:
         if not self._refused:
@@ -195,19 +208,21 @@ class Settler:
 
     def _change_stubborn(self) -> None:
         """What is refused for a lease's length: a plain failure first, an end when others get through."""
-        now_s, kept = time.monotonic(), deque[_Refused]()
+        now_s, kept, given_up = time.monotonic(), deque[_Refused](), list[_Refused]()
         for refused in self._refused:
             stubborn = now_s > refused.since_s + self._lease_s
             if stubborn and not refused.plain:
                 kept.append(_Refused(_with_plain_failure(refused.ruling), now_s, plain=True))
             elif stubborn and self._accepted_s > refused.since_s:
-                self._give_up(refused)
+                given_up.append(refused)
             else:
                 kept.append(refused)
         self._refused = kept
+        for refused in given_up:
+            self._give_up(refused)
 
     def _give_up(self, refused: _Refused) -> None:
-        delivery = refused.ruling.settlement.delivery
+        delivery = refused.ruling.delivery
         why = f"the store refuses every outcome of {delivery.message.id}: its lease is left to lapse"
         self._telemetry.emit(LoopFailed("settle", StoreError(why)))
         self._forget([refused.ruling])
@@ -219,7 +234,7 @@ class Settler:
 
     def _forget_lost(self, lost: Sequence[Ruling]) -> None:
         for ruling in lost:
-            self._telemetry.emit(SettleRefused(ruling.settlement.delivery))
+            self._telemetry.emit(SettleRefused(ruling.delivery))
         self._forget(lost)
 
     def _accept(self, batch: Sequence[Ruling]) -> None:
@@ -234,12 +249,12 @@ class Settler:
 
 def _with_plain_failure(ruling: Ruling) -> Ruling:
     """The same verdict; its failure, where it has one, holds nothing of the user's any more."""
-    verdict, delivery = ruling.settlement.verdict, ruling.settlement.delivery
+    verdict, delivery = ruling.verdict, ruling.delivery
     if not isinstance(verdict, RetryAt | Release | Bury) or verdict.failure is None:
         return ruling
     reason = "the attempt failed, and the store refused to keep how: see the worker's log"
     plain = plain_failure(delivery, verdict.failure.at, verdict.failure.kind, reason)
-    return replace(ruling, settlement=Settlement(delivery, replace(verdict, failure=plain)))
+    return replace(ruling, verdict=replace(verdict, failure=plain))
 
 
 def _pause_s(tries: int) -> float:
@@ -248,7 +263,7 @@ def _pause_s(tries: int) -> float:
 
 
 def _token(ruling: Ruling) -> str:
-    return ruling.settlement.delivery.lease.token
+    return ruling.delivery.lease.token
 
 
 def _tokens(batch: Sequence[Ruling]) -> Counter[str]:

@@ -7,6 +7,7 @@ while nothing else is held, so that it takes no neighbours with it when it kills
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
@@ -15,14 +16,20 @@ class Slots:
     """Shared by the stations of one worker."""
 
     def __init__(self, slots: int) -> None:
-        self._free = slots
+        self.count = self._free = slots
         self._held = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
         self._open = asyncio.Event()
         self._open.set()
         self._alone = asyncio.Lock()
-        self._waiting: list[Callable[[], None]] = []
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._told: list[Callable[[], None]] = []
+
+    @property
+    def busy(self) -> int:
+        """Slots that something runs in."""
+        return self.count - self._free
 
     @property
     def held(self) -> int:
@@ -32,6 +39,10 @@ class Slots:
         """Call `start` whenever a slot becomes free."""
         self._waiting.append(start)
 
+    def on_settled(self, tell: Callable[[], None]) -> None:
+        """Call `tell` whenever messages were settled."""
+        self._told.append(tell)
+
     def take(self) -> bool:
         """A slot to run one attempt in, if one is free."""
         if self._free == 0:
@@ -40,11 +51,12 @@ class Slots:
         return True
 
     def give(self) -> None:
-        """The slot is free again."""
+        """The slot is free again; who may have it first is another one each time."""
         full = self._free == 0
         self._free += 1
         if full:
-            for start in self._waiting:
+            self._waiting.rotate(-1)
+            for start in list(self._waiting):
                 start()
 
     def hold(self, count: int) -> None:
@@ -58,6 +70,8 @@ class Slots:
         self._held -= count
         if self._held == 0:
             self._quiet.set()
+        for tell in self._told:
+            tell()
 
     @contextmanager
     def claiming(self) -> Iterator[None]:

@@ -1,42 +1,38 @@
-"""One queue in one worker: claims what will run soon, runs it, hands the outcomes to the settler.
+"""The claims of one queue in one worker: what will run soon is asked for before it is wanted.
 
 How much is claimed follows from how long the handler takes: a slow handler claims what fits its slots,
-a fast one a whole batch, so that a crash hands out again as little as possible. Each attempt is a task
-of its own in a context of its own, so that context variables of one message never reach the next. An
-attempt that ends starts the next one itself: a callback would cost a round of the event loop.
+a fast one whole batches, so that a crash hands out again as little as possible. The next batch is asked for
+while the one before it is worked on, so that handlers and store do not wait for each other; no more is asked
+for while the store does not take the outcomes of what has run.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from redrive.core.message import Delivery
 from redrive.core.ports import Claim, Claimed, Source
-from redrive.core.retry import RetryPolicy
 from redrive.core.settings import WorkerSettings
-from redrive.core.verdict import Deferred
+from redrive.engine.attempts import Attempts
 from redrive.engine.execution import Executor
-from redrive.engine.failures import unknown
 from redrive.engine.handlers import Served
 from redrive.engine.ids import new_token
 from redrive.engine.keeper import Keeper
-from redrive.engine.ownership import handler_context
-from redrive.engine.ruling import Ruling, rule
 from redrive.engine.settler import Settler
 from redrive.engine.slots import Slots
-from redrive.telemetry.events import LoopFailed, Telemetry
+from redrive.telemetry.door import Telemetry
+from redrive.telemetry.events import BatchClaimed
 
 _SUSPECTS_IN_A_ROW = 20
 _SHORTEST_S = 0.000_01
-_MEMORY = 0.1
+_BATCHES_AHEAD = 2
+_UNSETTLED_BATCHES = 4
 
 
 class Station:
-    """The claim loop, buffer and running attempts of one queue."""
+    """The claim loop of one queue, and its attempts."""
 
     def __init__(
         self,
@@ -52,27 +48,24 @@ class Station:
         self.served = served
         self._settings = settings
         self._source = source
-        self._executor = executor
         self._settler = settler
         self._keeper = keeper
         self._slots = slots
         self._telemetry = telemetry
-        self._buffer: deque[Delivery] = deque()
-        self._running: dict[asyncio.Task[None], Delivery] = {}
-        self._context = handler_context()
+        self._attempts = Attempts(served, source, executor, settler, slots, telemetry, self._want)
         self._wanted = asyncio.Event()
         self._wanted.set()
         self._nudged = asyncio.Event()
         self._stopping = False
-        self._average_s = 1.0
         self._suspects_after_s: float | None = None
         self._unanswered: dict[bool, str] = {}
         self.idle: Callable[[bool], None] = lambda _: None
-        slots.on_free(self._start)
+        slots.on_settled(self._want)
 
     @property
     def outstanding(self) -> int:
-        return len(self._running) + len(self._buffer)
+        """How many attempts are under way or about to be."""
+        return self._attempts.outstanding
 
     async def step(self) -> float:
         """One claim, when there is room for it; sleeps when there is nothing to claim."""
@@ -100,39 +93,19 @@ class Station:
         self._nudged.set()
 
     def stop(self) -> None:
-        """Claim no more and give back what has not begun."""
+        """Claim no more and give back what has not begun, also what a claim under way still brings."""
         self._stopping = True
-        while self._buffer:
-            self._give_back(self._buffer.popleft())
+        self._attempts.stop()
         self._wanted.set()
         self._nudged.set()
 
     async def drain(self, patience_s: float) -> int:
         """Let running attempts end, then cancel them; how many had to be given back or left behind."""
-        if self._running:
-            await asyncio.wait(self._running, timeout=patience_s)
-        self.sweep()
-        unfinished = dict(self._running)
-        for task in unfinished:
-            self._executor.give_up(task)
-        if unfinished:
-            await asyncio.wait(unfinished, timeout=1.0)
-        self.sweep()
-        for task, delivery in unfinished.items():
-            if not task.done():
-                self._abandon(delivery)
-        return len(unfinished)
+        return await self._attempts.drain(patience_s, self._settings.lease_s)
 
     def forfeit(self, token: str) -> None:
-        """The lease is lost: forget what has not begun, cancel what runs (its settle would be refused)."""
-        mine = [delivery for delivery in self._buffer if delivery.lease.token == token]
-        if mine:
-            self._buffer = deque(d for d in self._buffer if d.lease.token != token)
-            self._slots.settled(len(mine))
-        for task, delivery in self._running.items():
-            if delivery.lease.token == token:
-                self._executor.give_up(task)
-        asyncio.get_running_loop().call_soon(self.sweep)
+        """A lease is lost: nothing that it held may run on."""
+        self._attempts.forfeit(token)
         self._want()
 
     async def _claim(self, limit: int, *, alone: bool) -> Claimed:
@@ -150,6 +123,7 @@ class Station:
                     quantum=self._settings.quantum,
                     rate=self.served.rate,
                     alone=alone,
+                    fair=self.served.settings.fair,
                 )
             )
             del self._unanswered[alone]
@@ -165,73 +139,27 @@ class Station:
     def _receive(self, deliveries: tuple[Delivery, ...]) -> None:
         self._slots.hold(len(deliveries))
         lease = deliveries[0].lease
-        self._keeper.hold(lease, len(deliveries), (lease.until_at - self._source.now()) / 1000)
-        if self._stopping:
-            for delivery in deliveries:
-                self._give_back(delivery)
-            return
-        self._buffer.extend(deliveries)
-        self._start()
+        now = self._source.now()
+        self._keeper.hold(lease, len(deliveries), (lease.until_at - now) / 1000)
+        self._telemetry.emit(BatchClaimed(self.served.queue, deliveries, now))
+        self._attempts.add(deliveries)
         self._want()
 
-    def _start(self) -> None:
-        slots, loop = self.served.settings.concurrency, asyncio.get_running_loop()
-        while self._buffer and len(self._running) < slots and self._slots.take():
-            delivery = self._buffer.popleft()
-            task = loop.create_task(self._attempt(delivery), context=self._context.copy())
-            self._running[task] = delivery
-
-    async def _attempt(self, delivery: Delivery) -> None:
-        began_s = time.perf_counter()
-        try:
-            outcome = await self._executor.run(self.served, delivery)
-            duration_s = time.perf_counter() - began_s
-            self._average_s += _MEMORY * (duration_s - self._average_s)
-            ruling = rule(delivery, outcome, self.served.policy, self._source.now(), duration_s)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it must not end the station
-            ruling = self._mishap(delivery, error)
-        try:
-            self._settler.add(ruling, last=not self._buffer and len(self._running) == 1)
-        finally:
-            self._ended(asyncio.current_task())
-
-    def _mishap(self, delivery: Delivery, error: BaseException) -> Ruling:
-        """Something of ours went wrong after the handler's end: a counted failure, never a free return."""
-        self._telemetry.emit(LoopFailed("attempt", error))
-        now = self._source.now()
-        outcome = unknown(delivery, now, "the attempt's outcome could not be judged: see the worker's log")
-        try:
-            return rule(delivery, outcome, self.served.policy, now)
-        except Exception:  # noqa: BLE001 - the policy itself may be what is wrong
-            return rule(delivery, outcome, RetryPolicy(), now)
-
-    def _ended(self, task: asyncio.Task[Any] | None) -> None:
-        assert task is not None  # noqa: S101 - a coroutine runs in a task
-        del self._running[task]
-        self._slots.give()
-        if not self._stopping:
-            self._start()
-        if not self._wanted.is_set():
-            self._want()
-
-    def sweep(self) -> None:
-        """An attempt that was cancelled before it began ran none of its lines: it is ended here."""
-        for task in [task for task in self._running if task.done()]:
-            self._give_back(self._running[task])
-            self._ended(task)
-
     def _room(self) -> int:
-        """How many more to claim: enough to keep the slots busy for `prefetch_s`, at most a batch.
+        """How many more to claim: enough to keep the slots busy for `prefetch_s`, at most two batches.
 
         The slots and what they will finish within `prefetch_s`, as fast as the last attempts were, less what
-        is here already. A fast handler waits until half of that is used up: small claims cost as much as
-        large ones.
+        is here already. A fast handler waits until there is room for half a batch: small claims cost as much
+        as large ones. Nothing is claimed while too many outcomes wait for the store to take them.
         """
         slots = self.served.settings.concurrency
-        ahead = self._settings.prefetch_s * slots / max(self._average_s, _SHORTEST_S)
-        target = min(max(self._settings.batch, slots), slots + int(ahead))
-        room = target - len(self._buffer) - len(self._running)
-        enough = target // 2 if target > 2 * slots else 1
+        batch = max(self._settings.batch, slots)
+        if self._settler.unsettled >= _UNSETTLED_BATCHES * batch:
+            return 0
+        ahead = self._settings.prefetch_s * slots / max(self._attempts.average_s, _SHORTEST_S)
+        target = min(_BATCHES_AHEAD * batch, slots + int(ahead))
+        room = min(batch, target - self._attempts.outstanding)
+        enough = min(batch, target) // 2 if target > 2 * slots else 1
         return room if room >= enough else 0
 
     def _want(self) -> None:
@@ -264,13 +192,3 @@ class Station:
                 await self._slots.quiet()
             if quiet:
                 self._suspects_after_s = time.monotonic()
-
-    def _give_back(self, delivery: Delivery) -> None:
-        now = self._source.now()
-        self._settler.add(rule(delivery, Deferred(now), self.served.policy, now))
-
-    def _abandon(self, delivery: Delivery) -> None:
-        """A task that ignores its cancellation: its message waits for a lease's length before it runs."""
-        now = self._source.now()
-        later = Deferred(now + round(self._settings.lease_s * 1000))
-        self._settler.add(rule(delivery, later, self.served.policy, now))

@@ -16,9 +16,11 @@ from contextlib import suppress
 from typing import Protocol
 
 from redrive.core.errors import ConfigurationError, StoreError, WorkerFailed
-from redrive.core.ports import Backend, Records, Source, Upkeep
+from redrive.core.ports import Source, Upkeep
+from redrive.core.records import Document
 from redrive.core.retry import RetryPolicy
 from redrive.core.settings import FinishedSettings, RetentionSettings, WorkerSettings
+from redrive.core.store import Backend, Records
 from redrive.engine.execution import Executor
 from redrive.engine.handlers import Served
 from redrive.engine.ids import new_token
@@ -29,7 +31,8 @@ from redrive.engine.settler import Settler
 from redrive.engine.slots import Slots
 from redrive.engine.station import Station
 from redrive.engine.upkeep import Announcement, Housekeeping
-from redrive.telemetry.events import Telemetry, WorkerStarted, WorkerStopped, WorkerStopping
+from redrive.telemetry.door import Telemetry
+from redrive.telemetry.events import WorkerStarted, WorkerStopped, WorkerStopping
 
 
 class Workplace(Source, Upkeep, Records, Backend, Protocol):
@@ -50,6 +53,7 @@ class Worker:
         policy: Callable[[str], RetryPolicy],
         retention: RetentionSettings = RetentionSettings(),  # noqa: B008 - immutable
         on_stuck: Callable[[], None] = lambda: None,
+        figures: Callable[[], Document] = dict,
     ) -> None:
         if not served:
             raise ConfigurationError("this app has no handler: register one with @app.handler(queue)")
@@ -74,7 +78,8 @@ class Worker:
         self._housekeeping = Housekeeping(
             store, telemetry, policy, finished, retention, settings.lease_s, self.queues
         )
-        self._announcement = Announcement(store, self.name, self.queues, store.now())
+        self._more_figures = figures
+        self._announcement = Announcement(store, self.name, self.queues, store.now(), self._figures)
         self._stopped = False
         self._failure: BaseException | None = None
         self._stop: Until | None = None
@@ -175,21 +180,29 @@ class Worker:
             self._idle.clear()
 
     async def _wake(self) -> float:
-        """Listen for new work while a station is idle, once for all of them."""
+        """Listen for new work while a station is idle, once for all of them, and for longer than they sleep:
+        they look by themselves when nothing is heard."""
         await self._idle.wait()
-        await self._store.wait(self.queues, self._settings.poll_s)
+        await self._store.wait(self.queues, 2 * self._settings.poll_s)
         for station in self._stations:
             station.nudge()
         return 0.0
 
     async def _beat(self) -> float:
         self._keeper.beat()
-        for station in self._stations:
-            station.sweep()
         self._failure = self._failure or self._runner.hopeless(self._claims, self._settings.give_up_s)
         if self._failure is not None:
             self.stop()
         return BEAT_S
+
+    def _figures(self) -> Document:
+        """How this process is doing, for whoever looks at all of them."""
+        return {
+            "running": self._slots.busy,
+            "limit": self._slots.count,
+            "lagS": self._keeper.take_lag_s(),
+            **self._more_figures(),
+        }
 
     def _outstanding(self) -> int:
         """How many attempts are under way or about to be: their settlements are worth waiting for."""
