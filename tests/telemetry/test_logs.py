@@ -1,14 +1,16 @@
-"""Log lines have the exact fields of R34, and hold no secrets and no payload."""
+"""Log lines have the exact fields that dashboards look for, and hold no secrets and no payload."""
 
 from __future__ import annotations
 
 import io
 import json
 import logging
+import re
 from collections.abc import Iterator
 from typing import Any, get_args
 
 import pytest
+from msgspec.structs import replace
 
 import redrive
 from redrive.core.errors import ConfigurationError
@@ -17,19 +19,31 @@ from redrive.core.lifecycle import State
 from redrive.core.message import Delivery, Lease, Message, Progress
 from redrive.core.verdict import Reason
 from redrive.telemetry.events import (
+    AlertCleared,
+    AlertFired,
+    BatchAccepted,
+    BatchClaimed,
+    BatchSettled,
     Buried,
+    ChannelBack,
+    ChannelFailed,
     CleanedUp,
     Completed,
     Concern,
     Event,
     HandlerOverran,
+    HandlerRaised,
+    HookDropped,
+    HookFailed,
     LaneHeld,
     LaneResumed,
     LeaseLost,
+    LeasesExtended,
     LettersArchived,
     LettersLeaving,
     LoopFailed,
     LoopLagged,
+    NoticeDropped,
     OperationEnded,
     OperationHalted,
     RelayBack,
@@ -57,6 +71,9 @@ DELIVERY = Delivery(
 FAILURE = Failure(1, 3, Kind.TEMPORARY, "421 try later, password=hunter2 for bob@example.org", code="421")
 
 EVENTS: tuple[Event, ...] = (
+    BatchAccepted("email:send", 3),
+    BatchClaimed("email:send", (DELIVERY,), 0),
+    BatchSettled(1, 0.002),
     Completed(DELIVERY, 0.01),
     RetryScheduled(DELIVERY, FAILURE, 5, 4234),
     Buried(DELIVERY, FAILURE, Reason.EXHAUSTED, 5),
@@ -65,6 +82,7 @@ EVENTS: tuple[Event, ...] = (
     LaneResumed(DELIVERY),
     SettleRefused(DELIVERY),
     HandlerOverran(DELIVERY, 300.0),
+    LeasesExtended(2),
     LeaseLost("email:send", "token"),
     LoopLagged(1.5),
     StoreTrouble("claim", "refused", 1),
@@ -78,11 +96,25 @@ EVENTS: tuple[Event, ...] = (
     RelayBack("smtp://relay", 40, 61.5),
     StoreRefusing("the disk is nearly full"),
     StoreAccepting(),
+    HookFailed("tell_chat", "dead", "ValueError: a bug"),
+    HookDropped("tell_chat", "dead", 3),
+    HandlerRaised(DELIVERY, FAILURE, ValueError("a bug")),
     LettersLeaving("email:send", 2, 1_000, "archive"),
     LettersArchived("email:send", 2, "archive/one.jsonl.gz"),
     RetentionFailed("email:send", "there is no folder"),
     OperationHalted("op-1", "redrive", "halted", "too many failed again"),
     OperationEnded("op-1", "redrive", "finished", 5, 5),
+    AlertFired(
+        rule="tenant_dlq",
+        severity="critical",
+        subject="acme",
+        text="51 dead letters, password=hunter2",
+        value=51.0,
+    ),
+    AlertCleared("tenant_dlq", "acme", "51 dead letters"),
+    ChannelFailed("ops", "hooks.example answered 500", 1),
+    ChannelBack("ops", 3),
+    NoticeDropped("ops", "tenant_dlq", "51 dead letters"),
 )
 
 
@@ -100,35 +132,84 @@ def _lines(stream: io.StringIO) -> list[dict[str, Any]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_a_scheduled_retry_has_the_fields_of_document_000(stream: io.StringIO) -> None:
+def test_a_scheduled_retry_has_each_field_of_the_retry_document_in_its_type(stream: io.StringIO) -> None:
     configure_logs("info", "json", stream)
     log_event(RetryScheduled(DELIVERY, FAILURE, 5, 4234))
     (line,) = _lines(stream)
-    expected = {
+    documented = {
         "level": "warn",
         "message": "Job failed, scheduling retry",
-        "jobId": DELIVERY.message.id,
+        "jobId": "019a8b7c-1234-7abc-8def-0123456789ab",
         "companyId": "acme",
         "attempt": 3,
         "maxAttempts": 5,
         "errorCode": "421",
+        "errorReason": "421 try later, password=*** for ***@example.org",
         "nextRetryDelay": 4234,
         "isRetryable": True,
     }
-    assert expected.items() <= line.items()
-    assert line["errorReason"] == "421 try later, password=*** for ***@example.org"
-    assert line["timestamp"].endswith("Z")
-    assert len(line["timestamp"]) == len("2025-10-19T10:30:00.000Z")
+    assert {name: line[name] for name in documented} == documented
+    assert {name: type(line[name]) for name in documented} == {k: type(v) for k, v in documented.items()}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["timestamp"])
+    assert line.keys() - documented.keys() == {"timestamp", "queue", "kind", "fingerprint"}
 
 
-def test_a_dead_letter_adds_the_fields_of_document_004(stream: io.StringIO) -> None:
+def test_a_dead_letter_has_each_field_of_the_outbox_document_besides(stream: io.StringIO) -> None:
     configure_logs("info", "json", stream)
+    log_event(RetryScheduled(DELIVERY, FAILURE, 5, 4234))
     log_event(Buried(DELIVERY, FAILURE, Reason.EXHAUSTED, 5))
-    (line,) = _lines(stream)
-    added = {"level": "error", "recordId": DELIVERY.message.id, "attempts": 3, "finalStatus": "dead"}
-    assert added.items() <= line.items()
-    assert {"component", "method", "error", "jobId", "companyId", "errorCode"} <= line.keys()
+    retry, line = _lines(stream)
+    documented = {
+        "level": "error",
+        "component": "Worker",
+        "method": "settle",
+        "recordId": "019a8b7c-1234-7abc-8def-0123456789ab",
+        "attempts": 3,
+        "error": "421 try later, password=*** for ***@example.org",
+        "finalStatus": "dead",
+    }
+    assert {name: line[name] for name in documented} == documented
+    assert line["message"] == "Job moved to DLQ"
     assert line["isRetryable"] is False
+    assert retry.keys() - line.keys() == {"nextRetryDelay"}
+    assert line.keys() - retry.keys() == {*documented, "reason"} - {"level"}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"correlation-id": "c-1", "routing-key": "validator.requested", "message-type": "Validate"},
+        {"correlationId": "c-1", "routingKey": "validator.requested", "messageType": "Validate"},
+        {"X-Correlation-Id": "c-1", "x-routing-key": "validator.requested", "x-message-type": "Validate"},
+    ],
+)
+@pytest.mark.parametrize("event", ["retry", "dead", "done"])
+def test_a_brokers_message_has_each_field_of_the_broker_document(
+    stream: io.StringIO, headers: dict[str, str], event: str
+) -> None:
+    configure_logs("info", "json", stream)
+    delivery = replace(DELIVERY, message=replace(DELIVERY.message, headers={**headers, "cookie": "s3cret"}))
+    made: dict[str, Event] = {
+        "retry": RetryScheduled(delivery, FAILURE, 5, 4234),
+        "dead": Buried(delivery, FAILURE, Reason.EXHAUSTED, 5),
+        "done": Completed(delivery, 0.01),
+    }
+    log_event(made[event])
+    (line,) = _lines(stream)
+    assert line["correlationId"] == "c-1"
+    assert line["queue"] == "email:send"
+    assert line["routingKey"] == "validator.requested"
+    assert line["messageType"] == "Validate"
+    assert line["attempt"] == 3
+    assert "s3cret" not in stream.getvalue()
+
+
+def test_a_line_of_a_traced_message_names_its_trace(stream: io.StringIO) -> None:
+    configure_logs("info", "json", stream)
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    message = replace(DELIVERY.message, headers={"traceparent": parent})
+    log_event(Completed(replace(DELIVERY, message=message), 0.01))
+    assert _lines(stream)[0]["traceId"] == "0af7651916cd43dd8448eb211c80319c"
 
 
 def test_no_field_is_there_twice_but_those_that_both_documents_name(stream: io.StringIO) -> None:
@@ -188,6 +269,32 @@ def test_on_a_terminal_lines_are_readable_and_free_of_foreign_control_sequences(
     assert "Job failed, scheduling retry" in text
     assert "\x1b" not in text
     assert "\x07" not in text
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+def test_a_traceback_holds_no_secret_and_no_control_sequence(stream: io.StringIO, style: str) -> None:
+    configure_logs("info", style, stream)
+    try:
+        raise LookupError("\x1bc\x9b2J token=hun\x07ter2hunter2")
+    except LookupError as cause:
+        error = ValueError("no place for bob@example.org")
+        error.__cause__ = cause
+        error.add_note("password=hunter2 \x1b]0;title\x07")
+    log_event(LoopFailed("alerts", error))
+    written = stream.getvalue()
+    shown = json.loads(written)["traceback"] if style == "json" else written
+    assert "LookupError: c2J token=***" in shown
+    assert "ValueError: no place for ***@example.org" in shown
+    assert "\n  File " in shown
+    assert not re.search(r"hunter|bob|[\x00-\x08\x0b-\x1f\x7f-\x9f]", shown + written)
+
+
+def test_a_json_line_holds_no_control_character_that_a_terminal_obeys(stream: io.StringIO) -> None:
+    configure_logs("info", "json", stream)
+    logging.getLogger("redrive").warning("a queue \x9b2J", extra={"fields": {"queue": "q\x9b31m\x7f"}})
+    written = stream.getvalue()
+    assert json.loads(written)["queue"] == "q31m"
+    assert not re.search(r"[\x7f-\x9f]", written)
 
 
 def test_every_event_is_logged_as_text_and_as_json(stream: io.StringIO) -> None:

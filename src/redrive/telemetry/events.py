@@ -1,47 +1,66 @@
-"""What can happen, one frozen class an event, and the door that hands them to the sinks."""
+"""What can happen, one frozen class an event; `door.py` hands them to the sinks."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
 
 from redrive.core.failure import Failure
 from redrive.core.message import Delivery
 from redrive.core.verdict import Reason
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
+class BatchAccepted(Struct, frozen=True):
+    """A queue's messages were accepted, in one durable write."""
+
+    queue: str
+    count: int
+
+
+class BatchClaimed(Struct, frozen=True):
+    """A claim brought a queue's messages, which were here `at` an instant of the store's clock."""
+
+    queue: str
+    deliveries: Sequence[Delivery]
+    at: int
+
+
+class BatchSettled(Struct, frozen=True):
+    """The store took the outcomes of `count` attempts in one call."""
+
+    count: int
+    duration_s: float
+
+
+class Completed(Struct, frozen=True, gc=False):
     """An attempt ended well."""
 
     delivery: Delivery
     duration_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class RetryScheduled:
-    """An attempt failed and another will follow after `delay_ms`."""
+class RetryScheduled(Struct, frozen=True):
+    """An attempt failed and another will follow after `delay_ms`; without a duration, no handler ran."""
 
     delivery: Delivery
     failure: Failure
     max_attempts: int | None
     delay_ms: int
+    duration_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Buried:
-    """A message became a dead letter."""
+class Buried(Struct, frozen=True):
+    """A message became a dead letter; without a duration, no handler ran."""
 
     delivery: Delivery
     failure: Failure
     reason: Reason
     max_attempts: int | None
+    duration_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Released:
+class Released(Struct, frozen=True):
     """A message was given back without counting an attempt; with a failure, its worker was lost."""
 
     delivery: Delivery
@@ -49,53 +68,60 @@ class Released:
     failure: Failure | None
 
 
-@dataclass(frozen=True, slots=True)
-class LaneHeld:
+class LaneHeld(Struct, frozen=True):
     """A tenant's lane is held: its messages wait until a probe gets through."""
 
     delivery: Delivery
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class LaneResumed:
+class LaneResumed(Struct, frozen=True):
     """A probe got through: a held lane runs again."""
 
     delivery: Delivery
 
 
-@dataclass(frozen=True, slots=True)
-class SettleRefused:
+class SettleRefused(Struct, frozen=True):
     """The lease was no longer ours: whatever the handler did, the store did not change."""
 
     delivery: Delivery
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseLost:
+class HandlerRaised(Struct, frozen=True):
+    """A handler raised; what becomes of its message follows."""
+
+    delivery: Delivery
+    failure: Failure
+    error: BaseException
+
+
+class LeasesExtended(Struct, frozen=True):
+    """So many leases hold for longer."""
+
+    count: int
+
+
+class LeaseLost(Struct, frozen=True):
     """A lease could not be extended: someone else may hold its messages now."""
 
     queue: str
     token: str
 
 
-@dataclass(frozen=True, slots=True)
-class HandlerOverran:
+class HandlerOverran(Struct, frozen=True):
     """A `def` handler passed its deadline; it keeps its slot and lease until its thread ends."""
 
     delivery: Delivery
     deadline_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class LoopLagged:
+class LoopLagged(Struct, frozen=True):
     """The event loop was blocked for `lag_s`."""
 
     lag_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class StoreTrouble:
+class StoreTrouble(Struct, frozen=True):
     """The store did not answer while `doing`; it is tried again."""
 
     doing: str
@@ -103,24 +129,21 @@ class StoreTrouble:
     failures: int
 
 
-@dataclass(frozen=True, slots=True)
-class StoreBack:
+class StoreBack(Struct, frozen=True):
     """The store answers again after `failures` tries."""
 
     doing: str
     failures: int
 
 
-@dataclass(frozen=True, slots=True)
-class LoopFailed:
+class LoopFailed(Struct, frozen=True):
     """A loop of ours met an error it does not know; it goes on."""
 
     doing: str
     error: BaseException
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerStarted:
+class WorkerStarted(Struct, frozen=True):
     """A worker serves these queues."""
 
     worker: str
@@ -129,8 +152,7 @@ class WorkerStarted:
     durability: str
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerStopping:
+class WorkerStopping(Struct, frozen=True):
     """A worker was asked to stop: `running` messages that it took have up to `drain_s` to finish."""
 
     worker: str
@@ -138,23 +160,20 @@ class WorkerStopping:
     drain_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerStopped:
+class WorkerStopped(Struct, frozen=True):
     """A worker stopped; `released` messages were given back unfinished."""
 
     worker: str
     released: int
 
 
-@dataclass(frozen=True, slots=True)
-class CleanedUp:
+class CleanedUp(Struct, frozen=True):
     """Finished records left for age or number."""
 
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class RelayLost:
+class RelayLost(Struct, frozen=True):
     """The mail relay cannot be reached: mails wait. Said again at growing intervals while it lasts."""
 
     relay: str
@@ -163,8 +182,7 @@ class RelayLost:
     lasted_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class RelayBack:
+class RelayBack(Struct, frozen=True):
     """The mail relay answers again; `waiting` mails had been put off."""
 
     relay: str
@@ -172,20 +190,17 @@ class RelayBack:
     lasted_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class StoreRefusing:
+class StoreRefusing(Struct, frozen=True):
     """The store takes no new messages, for want of room; accepted work goes on."""
 
     error: str
 
 
-@dataclass(frozen=True, slots=True)
-class StoreAccepting:
+class StoreAccepting(Struct, frozen=True):
     """The store takes new messages again."""
 
 
-@dataclass(frozen=True, slots=True)
-class LettersLeaving:
+class LettersLeaving(Struct, frozen=True):
     """Dead letters of a queue will leave for an archive in `folder` at `leave_at`."""
 
     queue: str
@@ -194,8 +209,7 @@ class LettersLeaving:
     folder: str
 
 
-@dataclass(frozen=True, slots=True)
-class LettersArchived:
+class LettersArchived(Struct, frozen=True):
     """Dead letters of a queue left for age or number, to an archive."""
 
     queue: str
@@ -203,16 +217,14 @@ class LettersArchived:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class RetentionFailed:
+class RetentionFailed(Struct, frozen=True):
     """Dead letters of a queue should have left and stayed, because no archive could be written."""
 
     queue: str
     error: str
 
 
-@dataclass(frozen=True, slots=True)
-class OperationHalted:
+class OperationHalted(Struct, frozen=True):
     """An operation stopped by itself, because of what came back or because it cannot go on."""
 
     operation: str
@@ -221,8 +233,7 @@ class OperationHalted:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class OperationEnded:
+class OperationEnded(Struct, frozen=True):
     """An operation finished, or was cancelled."""
 
     operation: str
@@ -232,8 +243,78 @@ class OperationEnded:
     total: int
 
 
+class AlertFired(Struct, frozen=True, kw_only=True):
+    """A rule found a figure above its limit; said once, and again as a reminder where the rule has one.
+
+    `subject` is the queue, tenant or group that it is about, empty for the whole store."""
+
+    rule: str
+    severity: str
+    subject: str
+    text: str
+    value: float
+    tenant: str | None = None
+    reminder: bool = False
+
+
+class AlertCleared(Struct, frozen=True):
+    """What a rule told of is over; `text` is what it had said."""
+
+    rule: str
+    subject: str
+    text: str
+    tenant: str | None = None
+
+
+class ChannelFailed(Struct, frozen=True):
+    """A channel did not take a notice; it is kept and tried again."""
+
+    channel: str
+    error: str
+    attempts: int
+
+
+class ChannelBack(Struct, frozen=True):
+    """A channel takes notices again after `attempts` tries."""
+
+    channel: str
+    attempts: int
+
+
+class NoticeDropped(Struct, frozen=True):
+    """A notice of an alert was given up after a day: its channel never took it."""
+
+    channel: str
+    rule: str
+    text: str
+
+
+class HookFailed(Struct, frozen=True):
+    """A hook raised, or took too long."""
+
+    hook: str
+    on: str
+    error: str
+
+
+class HookDropped(Struct, frozen=True):
+    """A hook is too slow: `count` events did not reach it."""
+
+    hook: str
+    on: str
+    count: int
+
+
 MessageEvent = (
-    Completed | RetryScheduled | Buried | Released | LaneHeld | LaneResumed | SettleRefused | HandlerOverran
+    Completed
+    | RetryScheduled
+    | Buried
+    | Released
+    | LaneHeld
+    | LaneResumed
+    | SettleRefused
+    | HandlerOverran
+    | HandlerRaised
 )
 ProcessEvent = (
     LeaseLost
@@ -246,38 +327,23 @@ ProcessEvent = (
     | WorkerStopped
     | CleanedUp
 )
+BatchEvent = BatchAccepted | BatchClaimed | BatchSettled | LeasesExtended
 DoorEvent = RelayLost | RelayBack | StoreRefusing | StoreAccepting
+HookEvent = HookFailed | HookDropped
 OfficeEvent = LettersLeaving | LettersArchived | RetentionFailed | OperationHalted | OperationEnded
-Event = MessageEvent | ProcessEvent | DoorEvent | OfficeEvent
-Concern = LaneHeld | RelayLost | StoreRefusing | LettersLeaving | RetentionFailed | OperationHalted
+AlertEvent = AlertFired | AlertCleared | ChannelFailed | ChannelBack | NoticeDropped
+Event = MessageEvent | BatchEvent | ProcessEvent | DoorEvent | HookEvent | OfficeEvent | AlertEvent
+Concern = (
+    LaneHeld
+    | RelayLost
+    | StoreRefusing
+    | LettersLeaving
+    | RetentionFailed
+    | OperationHalted
+    | AlertFired
+    | ChannelFailed
+    | NoticeDropped
+)
 """What an operator should hear of, whatever else is logged or counted."""
 
 Sink = Callable[[Event], None]
-
-
-class Telemetry:
-    """Hands each event to every sink: those of the settings first, then those that code added."""
-
-    def __init__(self, sinks: Iterable[Sink] = ()) -> None:
-        self._configured = list(sinks)
-        self._added: list[Sink] = []
-        self._sinks = self._configured
-
-    def add(self, sink: Sink) -> None:
-        """Another sink, for the events from now on."""
-        self._added.append(sink)
-        self._sinks = [*self._configured, *self._added]
-
-    def configure(self, sinks: Iterable[Sink]) -> None:
-        """Replace the sinks of the settings; added ones stay."""
-        self._configured = list(sinks)
-        self._sinks = [*self._configured, *self._added]
-
-    def emit(self, event: Event) -> None:
-        """Tell what happened. Never raises."""
-        for sink in self._sinks:
-            try:
-                sink(event)
-            except BaseException:
-                with suppress(BaseException):
-                    logging.getLogger("redrive").exception("a telemetry sink failed; the work goes on")

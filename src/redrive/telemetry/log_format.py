@@ -7,10 +7,13 @@ import logging
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TextIO
 
+import msgspec
+
 from redrive.core.errors import ConfigurationError
-from redrive.core.redaction import printable
+from redrive.core.redaction import printable, redact
 
 _LEVEL_NAMES = {"WARNING": "warn", "CRITICAL": "fatal"}
 _LEVELS = ("debug", "info", "warning", "error")
@@ -25,9 +28,13 @@ class JsonFormatter(logging.Formatter):
         line: dict[str, Any] = {"level": _level(record), "message": _summary(record)}
         line |= getattr(record, "fields", {})
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
+            line["traceback"] = _masked(self.formatException(record.exc_info))
         line["timestamp"] = timestamp(record.created)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        try:
+            # JSON escapes what is below a space; what is above ~ could still reach a terminal.
+            return printable(msgspec.json.encode(line, enc_hook=str).decode())
+        except (TypeError, ValueError):  # a lone surrogate, or a key that is no text
+            return json.dumps(line, default=str)
 
 
 class TextFormatter(logging.Formatter):
@@ -46,7 +53,7 @@ class TextFormatter(logging.Formatter):
         if fields:
             line += f"  {fields}"
         if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
+            line += "\n" + _masked(self.formatException(record.exc_info))
         return line
 
 
@@ -80,14 +87,24 @@ def _summary(record: logging.LogRecord) -> str:
     return str(getattr(record, "summary", None) or record.getMessage())
 
 
+def _masked(traceback: str) -> str:
+    """Without secrets and control sequences: its texts may be from anywhere."""
+    return redact(printable(traceback))
+
+
 def _level(record: logging.LogRecord) -> str:
     return _LEVEL_NAMES.get(record.levelname, record.levelname.lower())
 
 
 def timestamp(at_s: float) -> str:
     """Seconds since the epoch as ISO 8601 with milliseconds and Z."""
-    moment = datetime.fromtimestamp(at_s, UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    second, milliseconds = divmod(int(at_s * 1000), 1000)
+    return f"{_second(second)}.{milliseconds:03d}Z"
+
+
+@lru_cache(maxsize=8)
+def _second(at_s: int) -> str:
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def _short(value: object) -> str:

@@ -2,8 +2,8 @@
 
 Uses the `redrive` logger of the standard library: a library user's own logging configuration applies. The
 text of a record says what it is about, since most formats show that alone; our own formats take the record's
-`summary` and `fields` instead.
-Payloads never appear; reasons are redacted.
+`summary` and `fields` instead. How often the same is logged is decided in `log_sink.py`.
+Payloads never appear; reasons are redacted, and of the headers only those that name a message are shown.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, assert_never
 
-from redrive.core.failure import Failure, Kind
+from redrive.core.failure import Failure, Kind, clip
 from redrive.core.message import Delivery
 from redrive.core.redaction import redact
 from redrive.telemetry import events
@@ -23,26 +23,58 @@ logger = logging.getLogger("redrive")
 
 
 def log_event(event: Event) -> None:
-    """The sink."""
-    level = _level(event)
+    """Log one event."""
+    level = level_of(event)
     if not logger.isEnabledFor(level):
         return
-    text, fields = _describe(event)
+    text, fields = describe(event)
     if isinstance(event, events.Concern):
         fields["alert"] = True
     error = event.error if isinstance(event, events.LoopFailed) else None
-    whole = f"{text}: {words}" if (words := pairs(_told(event, fields))) else text
-    logger.log(level, "%s", whole, extra={"summary": text, "fields": fields}, exc_info=error)
+    write(level, text, fields, _told(event, fields), error)
+
+
+class LineText:
+    """The text of a record, which is put together when a format asks for it; ours do not."""
+
+    __slots__ = ("_text", "_told")
+
+    def __init__(self, text: str, told: Mapping[str, Any]) -> None:
+        self._text = text
+        self._told = told
+
+    def __str__(self) -> str:
+        words = pairs(self._told)
+        return f"{self._text}: {words}" if words else self._text
+
+
+def write(
+    level: int,
+    text: str,
+    fields: Mapping[str, Any],
+    told: Mapping[str, Any],
+    error: BaseException | None = None,
+) -> None:
+    """One record: its text with what is `told`, for formats that show no more, and its fields for ours.
+
+    Made here, because the logger would look for the caller's line each time, and that is always this one.
+    """
+    exc_info = None if error is None else (type(error), error, error.__traceback__)
+    extra = {"summary": text, "fields": fields}
+    record = logger.makeRecord(
+        logger.name, level, __file__, 0, "%s", (LineText(text, told),), exc_info, "write", extra
+    )
+    logger.handle(record)
 
 
 def _told(event: Event, fields: Mapping[str, Any]) -> dict[str, Any]:
     """What the text of a record says: of a message the most important, of all else everything."""
     if not isinstance(event, events.MessageEvent):
         return {name: value for name, value in fields.items() if name != "alert"}
-    return {word: fields[name] for name, word in _WORDS.items() if fields.get(name) is not None}
+    return {word: fields[name] for name, word in WORDS.items() if fields.get(name) is not None}
 
 
-_WORDS = {
+WORDS = {
     "queue": "queue",
     "jobId": "id",
     "companyId": "tenant",
@@ -54,14 +86,22 @@ _WORDS = {
 }
 
 
-def _level(event: Event) -> int:
-    """What waits for the same outage, or for a draining worker, is not told line by line."""
+def level_of(event: Event) -> int:
+    """How serious an event is: what waits for an outage or a draining worker is not told line by line."""
     if isinstance(event, events.Released) and event.failure is None:
         return logging.DEBUG
     return _LEVELS[type(event)]
 
 
+def highest_level_of(kind: type[Event]) -> int:
+    """How serious an event of this kind can be."""
+    return _LEVELS[kind]
+
+
 _LEVELS: Mapping[type, int] = {
+    events.BatchAccepted: logging.DEBUG,
+    events.BatchClaimed: logging.DEBUG,
+    events.BatchSettled: logging.DEBUG,
     events.Completed: logging.INFO,
     events.RetryScheduled: logging.WARNING,
     events.Buried: logging.ERROR,
@@ -69,8 +109,10 @@ _LEVELS: Mapping[type, int] = {
     events.LaneHeld: logging.ERROR,
     events.LaneResumed: logging.INFO,
     events.SettleRefused: logging.WARNING,
+    events.LeasesExtended: logging.DEBUG,
     events.LeaseLost: logging.WARNING,
     events.HandlerOverran: logging.WARNING,
+    events.HandlerRaised: logging.DEBUG,
     events.LoopLagged: logging.WARNING,
     events.StoreTrouble: logging.ERROR,
     events.StoreBack: logging.INFO,
@@ -79,6 +121,8 @@ _LEVELS: Mapping[type, int] = {
     events.WorkerStopping: logging.INFO,
     events.WorkerStopped: logging.INFO,
     events.CleanedUp: logging.DEBUG,
+    events.HookFailed: logging.ERROR,
+    events.HookDropped: logging.WARNING,
     events.RelayLost: logging.ERROR,
     events.RelayBack: logging.INFO,
     events.StoreRefusing: logging.ERROR,
@@ -88,16 +132,28 @@ _LEVELS: Mapping[type, int] = {
     events.RetentionFailed: logging.ERROR,
     events.OperationHalted: logging.ERROR,
     events.OperationEnded: logging.INFO,
+    events.AlertFired: logging.WARNING,
+    events.AlertCleared: logging.INFO,
+    events.ChannelFailed: logging.ERROR,
+    events.ChannelBack: logging.INFO,
+    events.NoticeDropped: logging.ERROR,
 }
 
 
-def _describe(event: Event) -> tuple[str, dict[str, Any]]:
+def describe(event: Event) -> tuple[str, dict[str, Any]]:
+    """The text of an event, and its fields."""
     if isinstance(event, events.MessageEvent):
         return _describe_message(event)
+    if isinstance(event, events.BatchEvent):
+        return _describe_batch(event)
     if isinstance(event, events.ProcessEvent):
         return _describe_process(event)
     if isinstance(event, events.DoorEvent):
         return _describe_door(event)
+    if isinstance(event, events.AlertEvent):
+        return _describe_alert(event)
+    if isinstance(event, events.HookEvent):
+        return _describe_hook(event)
     return _describe_office(event)
 
 
@@ -122,6 +178,22 @@ def _describe_message(event: events.MessageEvent) -> tuple[str, dict[str, Any]]:
         case events.HandlerOverran():
             late = _job(event.delivery) | {"deadlineS": event.deadline_s}
             return "Handler passed its deadline and still runs in its thread", late
+        case events.HandlerRaised():
+            return "Handler raised", _job(event.delivery) | {"errorReason": redact(event.failure.reason)}
+    assert_never(event)
+
+
+def _describe_batch(event: events.BatchEvent) -> tuple[str, dict[str, Any]]:
+    match event:
+        case events.BatchAccepted():
+            return "Messages accepted", {"queue": event.queue, "count": event.count}
+        case events.BatchClaimed():
+            return "Messages claimed", {"queue": event.queue, "count": len(event.deliveries)}
+        case events.BatchSettled():
+            took = {"count": event.count, "durationMs": round(event.duration_s * 1000, 3)}
+            return "Outcomes settled", took
+        case events.LeasesExtended():
+            return "Leases extended", {"count": event.count}
     assert_never(event)
 
 
@@ -191,18 +263,76 @@ def _describe_office(event: events.OfficeEvent) -> tuple[str, dict[str, Any]]:
     assert_never(event)
 
 
+def _describe_alert(event: events.AlertEvent) -> tuple[str, dict[str, Any]]:
+    match event:
+        case events.AlertFired():
+            fired = {"rule": event.rule, "severity": event.severity, **_about(event)}
+            return "Alert still fires" if event.reminder else "Alert fired", fired | {"value": event.value}
+        case events.AlertCleared():
+            return "Alert cleared", {"rule": event.rule, **_about(event)}
+        case events.ChannelFailed():
+            failed = {"channel": event.channel, "error": redact(event.error), "attempts": event.attempts}
+            return "Alert channel does not take notices, trying again", failed
+        case events.ChannelBack():
+            back = {"channel": event.channel, "attempts": event.attempts}
+            return "Alert channel takes notices again", back
+        case events.NoticeDropped():
+            dropped = {"channel": event.channel, "rule": event.rule, "text": redact(event.text)}
+            return "Notice given up: its channel took nothing for a day", dropped
+    assert_never(event)
+
+
+def _about(event: events.AlertFired | events.AlertCleared) -> dict[str, Any]:
+    named = {"subject": event.subject, "companyId": event.tenant}
+    return {name: value for name, value in named.items() if value} | {"text": redact(event.text)}
+
+
+def _describe_hook(event: events.HookEvent) -> tuple[str, dict[str, Any]]:
+    hook = {"hook": event.hook, "on": event.on}
+    match event:
+        case events.HookFailed():
+            return "Hook failed, the work goes on", hook | {"error": redact(event.error)}
+        case events.HookDropped():
+            return "Hook is too slow, it missed events", hook | {"count": event.count}
+    assert_never(event)
+
+
 def _outage(event: events.RelayLost | events.RelayBack) -> dict[str, Any]:
     return {"waiting": event.waiting, "lastedS": round(event.lasted_s, 1)}
 
 
 def _job(delivery: Delivery) -> dict[str, Any]:
     message = delivery.message
-    return {
+    fields = {
         "jobId": message.id,
         "companyId": message.tenant,
         "queue": message.queue,
         "attempt": delivery.progress.attempts,
     }
+    return fields | _named(message.headers) if message.headers else fields
+
+
+def _named(headers: Mapping[str, str]) -> dict[str, Any]:
+    """What the headers say of where a message belongs, whichever way its sender spells their names."""
+    found: dict[str, Any] = {}
+    for name, value in headers.items():
+        field = _HEADERS.get(name.lower().removeprefix("x-").replace("-", "").replace("_", ""))
+        if field is not None:
+            found[field] = _trace_id(value) if field == "traceId" else clip(redact(value), _HEADER_LENGTH)
+    return found
+
+
+def _trace_id(traceparent: str) -> str:
+    return traceparent.partition("-")[2][:32]
+
+
+_HEADER_LENGTH = 200
+_HEADERS = {
+    "correlationid": "correlationId",
+    "routingkey": "routingKey",
+    "messagetype": "messageType",
+    "traceparent": "traceId",
+}
 
 
 def _failed(
@@ -226,7 +356,7 @@ def _buried(event: events.Buried) -> dict[str, Any]:
         "method": "settle",
         "recordId": event.delivery.message.id,
         "attempts": event.delivery.progress.attempts,
-        "error": redact(event.failure.reason),
+        "error": failed["errorReason"],
         "finalStatus": "dead",
     }
 
