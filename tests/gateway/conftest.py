@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from redrive import Redrive
-from redrive.config import load
 from redrive.mailbox import Mailbox
+from redrive.wiring import load
 
 
 @pytest.fixture

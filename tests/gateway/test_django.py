@@ -11,9 +11,9 @@ from django.core.mail import EmailMultiAlternatives, get_connection, send_mail
 
 import redrive.django as backend
 from redrive import Redrive
-from redrive.config import load
 from redrive.mailbox import Mailbox
 from redrive.testing import run_until_idle
+from redrive.wiring import load
 
 from .conftest import make_gateway
 

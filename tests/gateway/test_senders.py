@@ -10,12 +10,12 @@ import httpx
 import pytest
 
 from redrive import Redrive
-from redrive.config import load
 from redrive.core.grants import SenderDomains
 from redrive.mail.writing.mail import InvalidMail, Mail
 from redrive.office.access import Access, Limits, Role
 from redrive.office.audit import Actor
 from redrive.web.server import serve
+from redrive.wiring import load
 
 
 @pytest.fixture

@@ -15,12 +15,15 @@ from redrive.core.message import Entry, Message
 from redrive.core.ports import Status
 from redrive.core.verdict import Reason
 from redrive.engine.ids import new_id
-from redrive.mail.desk import MailRequest, RecipientState
+from redrive.mail.desk import RecipientState
 from redrive.mail.stored import QUEUE
 from redrive.mail.writing.mail import InvalidMail, Mail
 from redrive.mailbox import Mailbox, MailboxSettings, MailboxUser
+from redrive.office.alerts.watch import AlertWatch
+from redrive.office.audit import Actor
 from redrive.testing import Clock, dead_letters, run_until_idle
 from tests.conformance.makers import keys
+from tests.waiting import wait_until
 
 from .conftest import make_gateway
 
@@ -134,13 +137,30 @@ async def test_a_relay_that_is_down_costs_no_attempts(tmp_path: Path) -> None:
         assert (account.progress.attempts, account.progress.due_at > app.store.now()) == (0, True)
 
 
+async def test_a_worker_whose_relay_is_down_says_so_and_an_alert_tells_of_it(tmp_path: Path) -> None:
+    async with make_gateway(tmp_path, "smtp://127.0.0.1:1") as app:
+        await app.mail.submit(mail("ok@example.org"), tenant="acme")
+        running = asyncio.create_task(app.run(signals=False))
+        watch = AlertWatch(app.office)
+
+        async def told() -> bool:
+            await watch.look()
+            found = await app.office.acting(Actor("ana", "test")).alerts.firing()
+            return [one.alert for one in found] == ["relay_lost"]
+
+        await wait_until(told, 30, "the lost relay is an alert")
+        running.cancel()
+        await asyncio.wait([running])
+
+
 async def test_mails_that_wait_for_a_relay_come_back_spread_and_the_log_says_it_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "redrive")
     async with make_gateway(tmp_path, "smtp://127.0.0.1:1") as app:
-        requests = [MailRequest(mail(f"ok+{number}@example.org")) for number in range(60)]
-        receipts = await app.mail.submit_many(requests, tenant="acme")
+        receipts = [
+            await app.mail.submit(mail(f"ok+{number}@example.org"), tenant="acme") for number in range(60)
+        ]
         assert await run_until_idle(app) == {"released": 60}
         waiting = await app.store.accounts(QUEUE, [receipt.id for receipt in receipts])
         assert len({account.progress.due_at for account in waiting}) > 30
@@ -149,8 +169,10 @@ async def test_mails_that_wait_for_a_relay_come_back_spread_and_the_log_says_it_
 
 
 async def test_mails_that_the_server_wants_slower_come_back_spread(gateway: Redrive) -> None:
-    requests = [MailRequest(mail(f"reply-450-4.2.2+{number}@example.org")) for number in range(40)]
-    receipts = await gateway.mail.submit_many(requests, tenant="acme")
+    receipts = [
+        await gateway.mail.submit(mail(f"reply-450-4.2.2+{number}@example.org"), tenant="acme")
+        for number in range(40)
+    ]
     await run_until_idle(gateway)
     accounts = await gateway.store.accounts(QUEUE, [receipt.id for receipt in receipts])
     due = [account.progress.due_at for account in accounts]
@@ -182,10 +204,10 @@ async def test_an_idempotency_key_accepts_a_mail_once(gateway: Redrive, inbox: M
     assert len(inbox.received) == 1
 
 
-async def test_a_batch_with_bad_mails_writes_nothing_and_lists_them_all(gateway: Redrive) -> None:
+async def test_of_a_bad_mail_nothing_is_written_and_all_that_is_wrong_is_listed(gateway: Redrive) -> None:
     bad = Mail(from_="shop@acme.example\r\nBcc: x@y.z", to=["a@b\n"], text="x")
-    with pytest.raises(InvalidMail, match="message 1 of the batch") as caught:
-        await gateway.mail.submit_many([MailRequest(mail("ok@example.org")), MailRequest(bad)], tenant="acme")
+    with pytest.raises(InvalidMail) as caught:
+        await gateway.mail.submit(bad, tenant="acme")
     assert {problem.field for problem in caught.value.problems} == {"from", "to[0]"}
     assert await gateway.store.queues() == []
 

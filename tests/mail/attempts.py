@@ -7,16 +7,16 @@ from collections import Counter
 
 import pytest
 
+from redrive.core.settings import SmtpSettings
 from redrive.mail.smtp.envelope import Envelope
 from redrive.mail.smtp.errors import SmtpError
 from redrive.mail.smtp.opening import open_connection
-from redrive.mail.smtp.timeouts import SmtpTimeouts
 from tests.mail.scripted_server import Script, ScriptedServer, scripted
 
 MAIL = Envelope("a@example.org", ("b@example.org",), b"Subject: x\r\n\r\n.hello\r\n")
 LARGE = Envelope("a@example.org", ("b@example.org",), b"Subject: x\r\n\r\n" + (b"y" * 76 + b"\r\n") * 100_000)
 SHORT_S = 0.3
-HASTY = SmtpTimeouts(
+HASTY = SmtpSettings(
     connect_s=5,
     greeting_s=SHORT_S,
     command_s=SHORT_S,
@@ -39,11 +39,11 @@ def delivered(server: ScriptedServer) -> Counter[bytes]:
     return Counter(content for session in server.sessions for content in session.contents)
 
 
-async def attempt(script: Script, mail: Envelope = MAIL, timeouts: SmtpTimeouts | None = None) -> SmtpError:
+async def attempt(script: Script, mail: Envelope = MAIL, settings: SmtpSettings | None = None) -> SmtpError:
     """The error that a send meets on this server."""
     async with scripted(script) as server:
         with pytest.raises(SmtpError) as caught:
-            await (await open_connection(server.relay, timeouts=timeouts)).send(mail)
+            await (await open_connection(server.relay, settings=settings)).send(mail)
     return caught.value
 
 

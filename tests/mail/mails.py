@@ -11,7 +11,7 @@ from email.policy import default
 
 from hypothesis import strategies as st
 
-from redrive.mail.writing.checking import Checked, check
+from redrive.mail.writing.checked import Checked, check
 from redrive.mail.writing.mail import Attachment, Mail
 from redrive.mail.writing.render import render
 
@@ -116,7 +116,7 @@ class File:
 
 def rendered(mail: Mail) -> bytes:
     """The mail's bytes."""
-    return render(check(mail), message_id=MESSAGE_ID, date=DATE).content
+    return render(check(mail), message_id=MESSAGE_ID, date=DATE)
 
 
 def read(content: bytes) -> EmailMessage:

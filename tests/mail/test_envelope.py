@@ -1,4 +1,4 @@
-"""What may be written to a server (S13), with which parameters, and how content is dot-stuffed."""
+"""What may be written to a server, with which parameters, and how content is dot-stuffed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.mail.smtp.capabilities import Capabilities
-from redrive.mail.smtp.envelope import MAX_RECIPIENTS, Envelope, mail_command, recipient_command, stuffed
+from redrive.mail.smtp.envelope import (
+    MAX_RECIPIENTS,
+    Capabilities,
+    Envelope,
+    mail_command,
+    recipient_command,
+    stuffed,
+)
 from redrive.mail.smtp.errors import InvalidEnvelope, Unsupported
 from redrive.mail.smtp.reply_parser import ServerReply
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redrive.core.errors import InvalidMessage
-from redrive.mail.writing.checking import MAX_BYTES, check
+from redrive.mail.writing.checked import MAX_BYTES, check
 from redrive.mail.writing.mail import Attachment, InvalidMail, Mail, decode, encode
 from tests.mail.mails import CONTROLS, MAILS, read, rendered
 

@@ -89,3 +89,12 @@ def test_the_next_outage_begins_small_again(site: Site, said: pytest.LogCaptureF
     assert site.outage.wait("one") is None
     assert site.outage.failed("one", "refused").total_seconds() <= 2.0
     assert _lines(said).count("Mail relay cannot be reached, mails wait") == 2
+
+
+def test_while_it_lasts_there_is_a_story_for_alerts_and_none_afterwards(site: Site) -> None:
+    assert site.outage.story is None
+    site.outage.failed("a", "connection refused")
+    site.outage.failed("b", "connection refused")
+    assert site.outage.story == {"name": "smtp://relay", "problem": "connection refused", "waiting": 2}
+    site.outage.worked()
+    assert site.outage.story is None

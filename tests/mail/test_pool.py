@@ -67,9 +67,9 @@ async def test_a_connection_ends_at_its_age() -> None:
 
 async def test_an_idle_connection_is_probed_before_it_is_used() -> None:
     async with scripted(obliging("PIPELINING")) as server:
-        pool = Pool(server.relay, SmtpSettings(probe_after_s=0.02))
+        pool = Pool(server.relay, SmtpSettings(probe_after_s=0.25))
         await pool.send(mail())
-        await idle_for(0.02)
+        await idle_for(0.25)
         await pool.send(mail())
         await pool.close()
         verbs = [line[:4] for line in server.sessions[0].lines]

@@ -1,4 +1,4 @@
-"""The pool when connections die or callers give up: the one repeat, and cancellation at any point (P5)."""
+"""The pool when connections die or callers give up: the one repeat, and cancellation at any point."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from redrive.core.settings import SmtpSettings
 from redrive.mail.smtp.errors import Dropped, SmtpError, SmtpPhase, TimedOut
 from redrive.mail.smtp.pool import Pool
-from redrive.mail.smtp.timeouts import SmtpTimeouts
 from tests.mail.attempts import MODES, SHORT_S, delivered, idle_for, mail
 from tests.mail.scripted_server import (
     Script,
@@ -122,7 +121,7 @@ async def test_a_probe_that_is_not_answered_leads_to_a_fresh_connection() -> Non
         await session.client_gone()
 
     async with scripted(mute, obliging()) as server:
-        pool = Pool(server.relay, SmtpSettings(probe_after_s=0.02), SmtpTimeouts(probe_s=SHORT_S))
+        pool = Pool(server.relay, SmtpSettings(probe_after_s=0.02, probe_s=SHORT_S))
         await pool.send(mail(1))
         await idle_for(0.02)
         assert (await pool.send(mail(2)))[0].accepted
@@ -137,7 +136,7 @@ async def test_a_timeout_after_the_dot_is_uncertain_and_its_follower_goes_on_els
         await session.client_gone()
 
     async with scripted(stuck, obliging()) as server:
-        pool = Pool(server.relay, SmtpSettings(connections=1), SmtpTimeouts(final_s=SHORT_S))
+        pool = Pool(server.relay, SmtpSettings(connections=1, final_s=SHORT_S))
         first, second = await asyncio.gather(pool.send(mail(1)), pool.send(mail(2)), return_exceptions=True)
         assert isinstance(first, TimedOut)
         assert first.after_dot

@@ -9,9 +9,9 @@ from email.policy import SMTP
 
 import pytest
 
-from redrive.mail.writing.checking import check
+from redrive.mail.writing.checked import check
 from redrive.mail.writing.mail import Attachment, Mail, make_message_id
-from redrive.mail.writing.render import Rendered, render
+from redrive.mail.writing.render import render
 from tests.mail.mails import DATE, MESSAGE_ID, body, files, read, rendered
 
 PLAIN = b"""\
@@ -170,20 +170,18 @@ def test_a_file_name_comes_whole_and_once_more_in_ascii() -> None:
 
 
 def test_an_address_beyond_ascii_makes_the_content_need_smtputf8() -> None:
-    needing = render(check(mail(to="jörg@example.org")), message_id=MESSAGE_ID, date=DATE)
-    assert (needing.smtputf8, needing.eight_bit) == (True, True)
-    assert "To: jörg@example.org\r\n".encode() in needing.content
-    blind = render(check(mail(bcc="jörg@example.org")), message_id=MESSAGE_ID, date=DATE)
-    assert (blind.smtputf8, blind.eight_bit) == (False, False)
+    needing, blind = mail(to="jörg@example.org"), mail(bcc="jörg@example.org")
+    assert (check(needing).smtputf8, rendered(needing).isascii()) == (True, False)
+    assert "To: jörg@example.org\r\n".encode() in rendered(needing)
+    assert (check(blind).smtputf8, rendered(blind).isascii()) == (False, True)
 
 
-def attached(inner: bytes) -> Rendered:
-    given = mail(attachments=[Attachment.of("inner.eml", inner, "message/rfc822")])
-    return render(check(given), message_id=MESSAGE_ID, date=DATE)
+def attached(inner: bytes) -> bytes:
+    return rendered(mail(attachments=[Attachment.of("inner.eml", inner, "message/rfc822")]))
 
 
 def test_an_attached_mail_travels_as_lines_and_not_as_base64() -> None:
-    content = attached(b"Subject: inner\n\n.hello\n").content
+    content = attached(b"Subject: inner\n\n.hello\n")
     assert b"Content-Transfer-Encoding: 7bit\r\n" in content
     assert b"Subject: inner\r\n\r\n.hello\r\n" in content
     assert kinds(content)[-2:] == ["message/rfc822", "text/plain"]
@@ -194,8 +192,8 @@ def test_an_attached_mail_in_8_bit_is_encoded_anew_by_the_standard_package() -> 
     inner["Subject"] = "Grüße"
     inner.set_content("Größe\n", cte="8bit")
     made = attached(inner.as_bytes())
-    assert made.content.isascii()
-    (part,) = [one for one in read(made.content).walk() if one.get_content_type() == "message/rfc822"]
+    assert made.isascii()
+    (part,) = [one for one in read(made).walk() if one.get_content_type() == "message/rfc822"]
     found = part.get_payload(0)
     assert isinstance(found, EmailMessage)
     assert (found["Subject"], body(found, "plain")) == ("Grüße", "Größe\n")
@@ -204,15 +202,15 @@ def test_an_attached_mail_in_8_bit_is_encoded_anew_by_the_standard_package() -> 
 @pytest.mark.parametrize("inner", [b"no headers \xff\xfe", b"Subject: x\n\n" + b"y" * 2_000, b"a: b\n\n\0"])
 def test_an_attached_mail_that_cannot_be_lines_becomes_an_ordinary_file(inner: bytes) -> None:
     made = attached(inner)
-    assert made.content.isascii()
-    assert [(file.content_type, file.data) for file in files(read(made.content))] == [
+    assert made.isascii()
+    assert [(file.content_type, file.data) for file in files(read(made))] == [
         ("application/octet-stream", inner)
     ]
 
 
 def test_the_date_is_written_in_utc_whatever_its_zone() -> None:
     zone = timezone(timedelta(hours=2))
-    content = render(check(mail()), message_id=MESSAGE_ID, date=DATE.astimezone(zone)).content
+    content = render(check(mail()), message_id=MESSAGE_ID, date=DATE.astimezone(zone))
     assert b"Date: Tue, 04 Mar 2025 05:06:07 +0000\r\n" in content
 
 

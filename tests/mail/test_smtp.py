@@ -159,7 +159,7 @@ async def test_a_server_that_ignores_quit_is_left_after_a_short_while() -> None:
         await session.client_gone()
 
     async with scripted(script) as server, asyncio.timeout(5):
-        connection: Connection = await open_connection(server.relay, timeouts=HASTY)
+        connection: Connection = await open_connection(server.relay, settings=HASTY)
         await connection.close()
 
 

@@ -1,4 +1,4 @@
-"""Wherever a server hangs up, falls silent or talks nonsense: what is then known (P63-P65)."""
+"""Wherever a server hangs up, falls silent or talks nonsense: what is then known."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ async def test_silence_ends_in_a_timeout_that_says_its_phase(
             await step(session)
         await session.client_gone()
 
-    error = await attempt(script, timeouts=HASTY)
+    error = await attempt(script, settings=HASTY)
     assert isinstance(error, TimedOut)
     assert (error.phase, error.after_dot) == (phase, after_dot)
 
@@ -183,7 +183,7 @@ async def test_content_that_the_server_does_not_take_times_out_before_the_dot() 
         await gone.wait()
 
     async with scripted(script) as server:
-        connection = await open_connection(server.relay, timeouts=HASTY)
+        connection = await open_connection(server.relay, settings=HASTY)
         with pytest.raises(TimedOut) as caught:
             await connection.send(LARGE)
         gone.set()
@@ -206,5 +206,5 @@ async def test_a_drip_of_bytes_does_not_move_the_deadline() -> None:
         dripping = False
 
     async with asyncio.timeout(10):
-        error = await attempt(script, timeouts=HASTY)
+        error = await attempt(script, settings=HASTY)
     assert isinstance(error, TimedOut | ProtocolError)

@@ -1,4 +1,4 @@
-"""TLS that holds, TLS that must not be believed, and credentials that only cross what is safe (S14)."""
+"""TLS that holds, TLS that must not be believed, and credentials that only cross what is safe."""
 
 from __future__ import annotations
 

@@ -11,8 +11,7 @@ from redrive.core.settings import SmtpSettings
 from redrive.mail.smtp.connection import Connection
 from redrive.mail.smtp.errors import Dropped, ProtocolError, SmtpPhase
 from redrive.mail.smtp.opening import Alone
-from redrive.mail.smtp.sending import Sending
-from redrive.mail.smtp.timeouts import SmtpTimeouts
+from redrive.mail.smtp.transaction import Sending
 from tests.mail.attempts import LARGE, MAIL
 
 
@@ -52,7 +51,7 @@ def receive(connection: Connection, *lines: str) -> None:
 
 
 async def connect(transport: Transport, owner: Alone) -> Connection:
-    connection = Connection(owner, SmtpTimeouts(), SmtpSettings())
+    connection = Connection(owner, SmtpSettings())
     connection.connection_made(cast(asyncio.Transport, transport))
     receive(connection, "220 hello")
     await connection.exchange()

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from redrive.mailbox.actions import Delay, Largest, Limit, Refuse
-from redrive.mailbox.behaviours import ROWS, Row, behaviour, markdown_table
+from redrive.mailbox.behaviours import ROWS, Delay, Largest, Limit, Refuse, Row, behaviour, markdown_table
 
 PAGE = Path(__file__).parents[2] / "docs" / "mailbox.md"
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from redrive.mailbox import Mailbox
-from redrive.mailbox.actions import Point
+from redrive.mailbox.behaviours import Point
 from tests.mailbox.clients import CONTENT, ManualTiming, content, raw_client
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from redrive.core.errors import ConfigurationError, RedriveError
+from redrive.core.errors import CannotListen, ConfigurationError
 from redrive.mailbox import Mailbox, MailboxSettings, serve
 from tests.mailbox.clients import CONTENT, ManualTiming, content, message, raw_client, with_smtplib
 
@@ -176,7 +176,9 @@ async def test_closing_ends_every_connection_and_keeps_what_came() -> None:
 
 async def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     async with Mailbox() as mailbox:
-        with pytest.raises(RedriveError, match=rf"cannot listen on 127\.0\.0\.1:{mailbox.port}"):
+        with pytest.raises(
+            CannotListen, match=rf"cannot listen on 127\.0\.0\.1:{mailbox.port}: Address already"
+        ):
             await Mailbox(port=mailbox.port, folder=tmp_path).open()
     async with Mailbox(folder=tmp_path):
         pass

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from redrive.mailbox.inbox import Inbox
 from redrive.mailbox.memory import MailTries
-from redrive.mailbox.outlet import Next
 from redrive.mailbox.session import ServerSession
 from redrive.mailbox.settings import MailboxSettings
 from redrive.mailbox.transaction import SharedState
+from redrive.mailbox.wire import Next
 
 ENVELOPE = b"MAIL FROM:<a@x>\r\nRCPT TO:<ok@x>\r\nDATA\r\n"
 TO_CONTENT = (b"EHLO t\r\n", ENVELOPE)

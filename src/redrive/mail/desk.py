@@ -1,7 +1,7 @@
 """Where mails are handed in and asked about.
 
 Checks and renders each mail once, on the way in, and makes the one message that carries it. Asked about a
-mail, it tells the state of each recipient. Never sends: that is the gateway.
+mail, it answers with the state of each recipient. Never sends: that is the gateway.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from email.message import EmailMessage
 from enum import StrEnum
 from hashlib import blake2b
 
-from redrive.core.errors import InvalidMessage
 from redrive.core.grants import SenderDomains
 from redrive.core.letters import Account
 from redrive.core.lifecycle import State
@@ -23,36 +22,12 @@ from redrive.core.verdict import Reason
 from redrive.mail import stored as storing
 from redrive.mail.stored import QUEUE, Stored
 from redrive.mail.writing.addresses import Address
-from redrive.mail.writing.checking import check
+from redrive.mail.writing.checked import check
 from redrive.mail.writing.mail import InvalidMail, Mail, Problem, encode, make_message_id
-from redrive.mail.writing.parse import from_email_message
+from redrive.mail.writing.parse import authors, from_email_message
 from redrive.mail.writing.render import render
 
 ANY_DOMAIN = SenderDomains()
-
-
-@dataclass(frozen=True, slots=True)
-class Post:
-    """What the desk asks of the app: the queue's way in, the ledger, the clock, ids, the time to live,
-    and the domains that a tenant may send from.
-    """
-
-    append: Callable[[Sequence[Entry]], Awaitable[list[Receipt]]]
-    ledger: Callable[[], Awaitable[Ledger]]
-    now: Callable[[], Awaitable[int]]
-    new_id: Callable[[], str]
-    ttl_s: Callable[[], float]
-    senders: Callable[[str], SenderDomains]
-
-
-@dataclass(frozen=True, slots=True)
-class MailRequest:
-    """One mail to hand in. `digest` is what its idempotency key stands for; without one, the mail's hash."""
-
-    mail: Mail | EmailMessage
-    idempotency_key: str | None = None
-    digest: bytes | None = None
-    ttl: timedelta | float | None = None
 
 
 class RecipientState(StrEnum):
@@ -90,10 +65,25 @@ class MailStatus:
 
 
 class Desk:
-    """The mail desk of one app."""
+    """The mail desk of one app. `append` is the queue's way in; `ttl_s` is how long a mail may be tried, and
+    `senders` the domains that a tenant may send from."""
 
-    def __init__(self, post: Post) -> None:
-        self._post = post
+    def __init__(
+        self,
+        *,
+        append: Callable[[Sequence[Entry]], Awaitable[list[Receipt]]],
+        ledger: Callable[[], Awaitable[Ledger]],
+        now: Callable[[], Awaitable[int]],
+        new_id: Callable[[], str],
+        ttl_s: Callable[[], float],
+        senders: Callable[[str], SenderDomains],
+    ) -> None:
+        self.append = append
+        self.now = now
+        self._ledger = ledger
+        self._new_id = new_id
+        self._ttl_s = ttl_s
+        self._senders = senders
 
     async def submit(
         self,
@@ -104,94 +94,77 @@ class Desk:
         ttl: timedelta | float | None = None,
     ) -> Receipt:
         """Accept one mail; returns after the durable write. Raises InvalidMail, Conflict, StoreError."""
-        return (await self.submit_many([MailRequest(mail, dedupe, None, ttl)], tenant=tenant))[0]
+        entry = self.entry(mail, tenant=tenant, now=await self.now(), dedupe=dedupe, ttl=ttl)
+        return (await self.append([entry]))[0]
 
-    async def submit_many(
+    def entry(
         self,
-        requests: Sequence[MailRequest],
+        mail: Mail | EmailMessage,
         *,
         tenant: str,
+        now: int,
         senders: SenderDomains = ANY_DOMAIN,
-    ) -> list[Receipt]:
-        """Accept mails in one durable write, all or nothing; InvalidMail lists every problem of each.
+        dedupe: str | None = None,
+        digest: bytes | None = None,
+        ttl: timedelta | float | None = None,
+    ) -> Entry:
+        """A mail that may be appended, rendered at `now`; InvalidMail lists every problem.
 
-        `senders` are the domains that the caller may send from, besides what its tenant may.
+        `senders` are the domains that the caller may send from, besides what its tenant may. `digest` is what
+        the dedupe key stands for; without one, the mail's hash.
         """
+        mail_id = self._new_id()
         check_tenant(tenant)
-        allowed = (self._post.senders(tenant), senders)
-        now = await self._post.now()
-        entries: list[Entry] = []
-        refused: list[InvalidMail] = []
-        for index, request in enumerate(requests):
-            try:
-                entries.append(self._entry(request, tenant, now, allowed))
-            except InvalidMail as error:
-                refused.append(InvalidMail(error.problems, index if len(requests) > 1 else None))
-        if refused:
-            raise refused[0] if len(refused) == 1 else InvalidMails(refused)
-        return await self._post.append(entries)
+        stored = _prepare(mail, mail_id, now, (self._senders(tenant), senders))
+        ttl_s = self._ttl_s() if ttl is None else check_ttl(ttl)
+        message = Message(
+            id=mail_id,
+            queue=QUEUE,
+            tenant=tenant,
+            body=storing.encode(stored),
+            enqueued_at=now,
+            ttl_s=ttl_s,
+            dedupe=None if dedupe is None else check_dedupe(dedupe),
+            headers=stored.headers(),
+        )
+        if dedupe is not None and digest is None:
+            digest = _digest(mail)
+        return Entry(message, now, expiry(now, now, ttl_s), digest)
 
     async def find(self, mail_id: str) -> MailStatus | None:
         """A mail with the state of each recipient; None when it is not known or is no mail."""
-        ledger = await self._post.ledger()
+        ledger = await self._ledger()
         account = await ledger.get(mail_id)
         if account is None or account.message.queue != QUEUE or account.message.parent is not None:
             return None
         current = await _current(ledger, account)
         return MailStatus(account, current, await _recipients(ledger, current))
 
-    def _entry(self, request: MailRequest, tenant: str, now: int, allowed: Sequence[SenderDomains]) -> Entry:
-        mail_id = self._post.new_id()
-        prepared = _prepare(request.mail, mail_id, now, allowed)
-        ttl_s = self._post.ttl_s() if request.ttl is None else check_ttl(request.ttl)
-        key = request.idempotency_key
-        body = storing.encode(prepared)
-        message = Message(
-            id=mail_id,
-            queue=QUEUE,
-            tenant=tenant,
-            body=body,
-            enqueued_at=now,
-            ttl_s=ttl_s,
-            dedupe=None if key is None else check_dedupe(key),
-            headers=storing.headers(body, {}),
-        )
-        digest = None if key is None else request.digest or _digest(request.mail)
-        return Entry(message, now, expiry(now, now, ttl_s), digest)
 
-
-class InvalidMails(InvalidMessage):
-    """Several mails of a batch that cannot be accepted."""
-
-    def __init__(self, refused: Sequence[InvalidMail]) -> None:
-        self.refused = tuple(refused)
-        super().__init__("; ".join(map(str, refused[:5])) + (" …" if len(refused) > 5 else ""))
-
-
-def _check_senders(authors: Sequence[Address], allowed: Sequence[SenderDomains]) -> None:
+def _check_senders(named: Sequence[Address], allowed: Sequence[SenderDomains]) -> None:
     """InvalidMail when the mail names a sender that its tenant or its key may not send as."""
     for domains in allowed:
-        if not all(domains.allows(one.domain) for one in authors):
+        if not all(domains.allows(one.domain) for one in named):
             raise InvalidMail([Problem("from", f"is not of a domain that you may send from: {domains}")])
 
 
 def _prepare(mail: Mail | EmailMessage, mail_id: str, now: int, allowed: Sequence[SenderDomains]) -> Stored:
     date = datetime.fromtimestamp(now // 1000, UTC)
     if isinstance(mail, EmailMessage):
-        rendered = from_email_message(mail, mail_id=mail_id, date=date)
-    else:
-        checked = check(mail)
-        rendered = render(checked, message_id=make_message_id(mail_id, checked.sender.domain), date=date)
-    _check_senders((rendered.sender, *rendered.authors), allowed)
-    return Stored(
-        from_=rendered.sender.envelope,
-        to=[one.envelope for one in rendered.recipients],
-        message_id=rendered.message_id,
-        subject=rendered.subject,
-        tags=rendered.tags,
-        smtputf8=rendered.smtputf8,
-        eight_bit=rendered.eight_bit,
-        **storing.with_content(rendered.content),  # type: ignore[arg-type]  # content or raw
+        stored = from_email_message(mail, mail_id=mail_id, date=date)
+        _check_senders(authors(mail), allowed)
+        return stored
+    checked = check(mail)
+    _check_senders(checked.authors, allowed)
+    message_id = make_message_id(mail_id, checked.sender.domain)
+    return storing.store(
+        render(checked, message_id=message_id, date=date),
+        checked.sender,
+        checked.recipients,
+        message_id,
+        checked.subject,
+        tags=checked.tags,
+        smtputf8=checked.smtputf8,
     )
 
 

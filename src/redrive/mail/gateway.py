@@ -66,6 +66,14 @@ class Gateway:
         self._outage = Outage(str(pool.relay), time.monotonic, random.random, emit)
         self._parents: OrderedDict[str, bytes] = OrderedDict()
 
+    def connections(self) -> dict[str, int]:
+        """Connections to the relay, by what they do."""
+        return {"busy": self._pool.connections - self._pool.idle, "idle": self._pool.idle}
+
+    def outage(self) -> dict[str, str | int] | None:
+        """What is known of a relay that cannot be reached; None while it answers."""
+        return self._outage.story
+
     async def handle(self, stored: Stored, delivery: Delivery) -> None:
         """The handler of `email:send`."""
         if len(stored.to) != 1:

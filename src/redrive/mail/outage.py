@@ -59,6 +59,13 @@ class Outage:
             self._until_s = now_s + self._spread_s()
         return self._put_off(mail_id)
 
+    @property
+    def story(self) -> dict[str, str | int] | None:
+        """What is lost, why, and how many mails wait for it; None while the relay answers."""
+        if not self._pause_s:
+            return None
+        return {"name": self._relay, "problem": self._problem, "waiting": len(self._waiting)}
+
     def worked(self) -> None:
         """The relay answered."""
         if self._pause_s:

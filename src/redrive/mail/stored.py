@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from redrive.core.errors import InvalidMessage
+from redrive.mail.writing.addresses import Address
 
 QUEUE = "email:send"
 
@@ -31,6 +32,10 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
     def rendered(self) -> bytes | None:
         """The rendered mail; None in a child."""
         return self.raw if self.content is None else self.content.encode()
+
+    def headers(self) -> dict[str, str]:
+        """Whom it is to, or how many, for the headers of its message."""
+        return {"to": self.to[0]} if len(self.to) == 1 else {"recipients": str(len(self.to))}
 
 
 _DECODER = msgspec.json.Decoder(Stored)
@@ -54,7 +59,7 @@ def problem(body: bytes, shared: bytes | None) -> str | None:
     try:
         stored = _DECODER.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return "it is no mail; hand one in with redrive mail send"
+        return "it is not a mail; submit one with redrive mail send"
     if not stored.to:
         return "it is a mail to nobody: name a recipient in to"
     if shared is not None and len(stored.to) != 1:
@@ -66,14 +71,33 @@ def problem(body: bytes, shared: bytes | None) -> str | None:
 
 def headers(body: bytes, given: Mapping[str, str]) -> dict[str, str]:
     """The headers of the message that carries a mail: whom it is to, or how many, beside those given."""
-    to = decode(body).to
     kept = {name: value for name, value in given.items() if name not in ("to", "recipients")}
-    return kept | ({"to": to[0]} if len(to) == 1 else {"recipients": str(len(to))})
+    return kept | decode(body).headers()
 
 
-def with_content(content: bytes) -> dict[str, str | bytes]:
-    """The field that holds these bytes: readable where they are UTF-8."""
+def store(
+    content: bytes,
+    sender: Address,
+    recipients: Sequence[Address],
+    message_id: str,
+    subject: str,
+    *,
+    tags: Sequence[str] = (),
+    smtputf8: bool,
+) -> Stored:
+    """A rendered mail, its content readable where it is UTF-8. `smtputf8` is what the content needs."""
     try:
-        return {"content": content.decode("utf-8")}
+        text, raw = content.decode("utf-8"), None
     except UnicodeDecodeError:
-        return {"raw": content}
+        text, raw = None, content
+    return Stored(
+        from_=sender.envelope,
+        to=[one.envelope for one in recipients],
+        message_id=message_id,
+        subject=subject,
+        tags=tags,
+        smtputf8=smtputf8,
+        eight_bit=not content.isascii(),
+        content=text,
+        raw=raw,
+    )

@@ -1,8 +1,12 @@
-"""Which local part makes the mailbox do what: one table, from which the documentation is generated.
+"""Which local part makes the mailbox do what: the actions, and one table from which the documentation is
+generated.
 
 A local part is read without its `+tag` and without regard to case; what no row matches is accepted like
-`ok`. Only the `mail-` row is read from the sender, all others from the recipient. Where one mail has
-several recipients, RCPT is answered for each; of what they ask after that, the first one's counts.
+`ok`. Only the `mail-` row is read from the sender, all others from the recipient. Where one mail has several
+recipients, RCPT is answered for each; of what they ask after that, the first one's counts.
+
+Plain actions say what happens now. The others depend on what came before; `memory` turns them into plain
+ones. None, in the place of an action, is the ordinary course: the mail is accepted and kept.
 """
 
 from __future__ import annotations
@@ -10,24 +14,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 
-from redrive.mailbox.actions import (
-    Action,
-    Behaviour,
-    Delay,
-    Drop,
-    DropOnce,
-    FailFirst,
-    Greylist,
-    Hang,
-    Largest,
-    Limit,
-    Point,
-    Raw,
-    Refuse,
-)
-from redrive.mailbox.replies import reply
+from redrive.mailbox.replies import SimulatedReply, reply
 
 _CODE = r"(?P<code>[45]\d\d)(?:-(?P<enhanced>[45]\.\d{1,3}\.\d{1,3}))?"
 _DELAY = r"(?P<delay>\d{1,5})(?P<unit>ms|s|min)"
@@ -35,6 +25,100 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0}
 _BYTES = {"": 1, "k": 1024, "m": 1024 * 1024}
 
 Words = re.Match[str]
+
+
+class Point(StrEnum):
+    """Where in a transaction something happens; each is answered once. FINAL is after the final dot."""
+
+    MAIL = "MAIL"
+    RECIPIENT = "RCPT"
+    DATA = "DATA"
+    CONTENT = "content"
+    FINAL = "final dot"
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Refuse with a reply."""
+
+    reply: SimulatedReply
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Send bytes that are no reply at all."""
+
+    line: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Close the connection in place of an answer. `kept` says whether the mail stays with us."""
+
+    kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """Never answer. `kept` as for Drop."""
+
+    kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """Go on as usual, after a delay."""
+
+    delay_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class FailFirst:
+    """Refuse the first `times` tries of a mail."""
+
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class DropOnce:
+    """Drop the first try of a mail, accept the next."""
+
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Greylist:
+    """Refuse until `delay_s` after the first try."""
+
+    delay_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most `count` within any `period_s`; `closing` answers what is above with 421."""
+
+    count: int
+    period_s: float
+    closing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Largest:
+    """Refuse content of more than `size_bytes`."""
+
+    size_bytes: int
+
+
+Plain = Refuse | Raw | Drop | Hang | Delay
+Action = Plain | FailFirst | DropOnce | Greylist | Limit | Largest
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """One action at one stage."""
+
+    stage: Point
+    action: Action
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol, cast
 
-from redrive.mailbox.outlet import Next
 from redrive.mailbox.session import ServerSession
+from redrive.mailbox.wire import Next
 
 
 class Timer(Protocol):
@@ -32,7 +32,7 @@ class Timing(Protocol):
         ...
 
     def call_later(self, delay: float, callback: Callable[[], None], /) -> Timer:
-        """Call back once so many seconds have passed."""
+        """Call back after a delay in seconds."""
         ...
 
 

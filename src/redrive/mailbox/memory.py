@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Generic, TypeVar, assert_never
 
-from redrive.mailbox.actions import (
+from redrive.mailbox.behaviours import (
     Action,
     Delay,
     Drop,

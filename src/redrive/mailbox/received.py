@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from redrive.mailbox.actions import Point
+from redrive.mailbox.behaviours import Point
 
 
 @dataclass(frozen=True, slots=True)

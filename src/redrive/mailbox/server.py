@@ -12,7 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from redrive.core.errors import RedriveError
+from redrive.core.errors import CannotListen
+from redrive.machine.addresses import why_refused, write_address
 from redrive.mailbox.connection import ServerConnection, Timing
 from redrive.mailbox.inbox import Inbox
 from redrive.mailbox.memory import MailTries
@@ -130,9 +131,9 @@ class Mailbox:
             )
         except OSError as error:
             self._inbox.close()
-            raise RedriveError(
-                f"the mailbox cannot listen on {self._host}:{self._port} ({error.strerror}): "
-                "stop what uses that port, or choose another"
+            raise CannotListen(
+                f"the mailbox simulator cannot listen on {write_address(self._host, self._port)}: "
+                f"{why_refused(error)}; stop what listens there, or listen elsewhere"
             ) from error
         self._port = self._server.sockets[0].getsockname()[1]
 

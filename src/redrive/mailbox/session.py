@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from redrive.mailbox import replies
-from redrive.mailbox.actions import Behaviour, Point, Refuse
 from redrive.mailbox.addresses import parse_recipient, parse_sender
 from redrive.mailbox.authentication import MECHANISMS, Exchange
-from redrive.mailbox.behaviours import behaviour
-from redrive.mailbox.intake import Intake, Odd
-from redrive.mailbox.outlet import Next, Outlet
+from redrive.mailbox.behaviours import Behaviour, Point, Refuse, behaviour
 from redrive.mailbox.replies import SimulatedReply, reply
 from redrive.mailbox.settings import MailboxSettings
 from redrive.mailbox.transaction import Happening, ServerTransaction, SharedState, note_refused_sender
+from redrive.mailbox.wire import Intake, Next, Odd, Outlet
 
 NAME = "mailbox.localhost"
 _LAST_IN_GROUP = frozenset({"EHLO", "HELO", "DATA", "AUTH", "STARTTLS", "NOOP", "VRFY"})

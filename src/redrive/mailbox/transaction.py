@@ -11,9 +11,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from redrive.mailbox.actions import Behaviour, Delay, Drop, Hang, Plain, Point, Raw, Refuse
 from redrive.mailbox.addresses import MailFrom
-from redrive.mailbox.behaviours import behaviour
+from redrive.mailbox.behaviours import Behaviour, Delay, Drop, Hang, Plain, Point, Raw, Refuse, behaviour
 from redrive.mailbox.content import Headers, problem, read_headers, unstuffed
 from redrive.mailbox.inbox import Inbox
 from redrive.mailbox.memory import MailTries

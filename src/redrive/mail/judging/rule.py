@@ -66,14 +66,14 @@ class Rule:
 def check_code(pattern: str) -> str:
     """The pattern, or ValueError when no code can be like it."""
     if not _CODE.fullmatch(pattern):
-        raise ValueError(f"{pattern!r} is no code: write 550, 55x, 5xx or none")
+        raise ValueError(f"{pattern!r} is not a code: write 550, 55x, 5xx or none")
     return pattern
 
 
 def check_enhanced(pattern: str) -> str:
     """The pattern, or ValueError when no enhanced code can be like it."""
     if not _ENHANCED.fullmatch(pattern):
-        raise ValueError(f"{pattern!r} is no enhanced code: write 5.7.1, x.2.2, 5.6.x, 5.7.606-649 or none")
+        raise ValueError(f"{pattern!r} is not an enhanced code: write 5.7.1, x.2.2, 5.7.606-649 or none")
     return pattern
 
 

@@ -76,7 +76,7 @@ class _Reader:
     def read(self, document: Mapping[str, Any]) -> Table:
         """The file's own rules, with all words and sets."""
         if unknown := document.keys() - set(_SECTIONS):
-            raise self._error(f"{min(unknown)} is no section", "write [sets], [words.NAME] or [rules.ID]")
+            raise self._error(f"{min(unknown)} is not a section", "write [sets], [words.NAME] or [rules.ID]")
         for name, choices in self._section(document, "sets"):
             self._sets[name] = self._guard(f"set {name}", _text, choices)
         for name, languages in self._section(document, "words"):
@@ -103,7 +103,7 @@ class _Reader:
         if not isinstance(row, dict):
             raise self._error(f"{where} is a section", f"write [rules.{rule_id}], its keys below it")
         if unknown := row.keys() - set(_KEYS):
-            raise self._error(f"{where}: {min(unknown)} is no key", f"use one of {', '.join(_KEYS)}")
+            raise self._error(f"{where}: {min(unknown)} is not a key", f"use one of {', '.join(_KEYS)}")
         values = {key: self._guard(f"{where}: {key}", self._value, key, value) for key, value in row.items()}
         known = self._known.get(rule_id)
         if known is None and (missing := {"action", "scope", "why"} - values.keys()):

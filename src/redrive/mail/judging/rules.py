@@ -1,12 +1,17 @@
 """What is done about a reply: the first rule that fits, in the table's order.
 
 The table is data in `table/`: stage and exception, the provider's own tokens, final wording, wording that
-overrides the code, enhanced code, basic code, first digit, no code at all. A user's file adds rules
-before all of ours, or changes ours by their id. This module never looks at a clock, a message or a queue.
+overrides the code, enhanced code, basic code, first digit, no code at all. A user's file adds rules before
+all of ours, or changes ours by their id. This module never looks at a clock, a message or a queue.
+
+A retry waits as long as the reply asks for, in several languages: only a number with a unit after a word
+that asks for it counts; "timeout after 30 seconds" is read as a wait too, which does no harm. Never more
+than a day.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -14,8 +19,23 @@ from pathlib import Path
 from redrive.mail.judging.replies import Judgement, Reply
 from redrive.mail.judging.rule import Rule
 from redrive.mail.judging.rule_file import Table, default_table, read_file
-from redrive.mail.judging.waits import asked_wait_s
-from redrive.mail.judging.wording import Vocabulary
+from redrive.mail.judging.wording import Vocabulary, plain
+
+LONGEST_S = 86_400.0
+_ASKING = (
+    "in|after|for|within|wait|least|about|retry|another|"
+    "nach|dans|apres|en|em|tra|fra|dopo|over|na|za|po|через|после"
+)
+_AMOUNT = re.compile(rf"\b(?:{_ASKING})[ :=]{{1,3}}(\d{{1,6}}) {{0,2}}([^\W\d_]{{1,10}})")
+_EAST_AMOUNT = re.compile(r"(\d{1,6}) {0,2}(秒|分|小时|時間|时)")
+_CLOCK = re.compile(rf"\b(?:{_ASKING}) (\d{{1,2}}):(\d{{2}}):(\d{{2}})\b")
+_UNITS = {
+    1: "s sec secs second seconds sekunden secondes seconden segundos secondi sekund секунд секунды 秒",
+    60: "m min mins minute minutes minuten minutos minuti minut минут минуты 分",
+    3_600: "h hr hrs hour hours stunde stunden heure heures hora horas ora ore uur godzin час часа часов",
+}
+_UNIT_S = {unit: seconds for seconds, units in _UNITS.items() for unit in units.split()}
+_UNIT_S |= dict.fromkeys(("小时", "時間", "时"), 3_600)
 
 
 class Rules:
@@ -124,3 +144,15 @@ def _then(rule: Rule) -> str:
     wait = f" after {rule.retry_after_s / 3_600:g} h" if rule.retry_after_s else ""
     bound = f", {rule.tries} tries, then {rule.then}" if rule.then else ""
     return f"{rule.action}{wait}{bound}{', alert' if rule.alert else ''}"
+
+
+def asked_wait_s(text: str) -> float | None:
+    """The seconds that a reply asks us to wait, or None."""
+    text = plain(text)
+    if clock := _CLOCK.search(text):
+        wait_s = int(clock[1]) * 3_600 + int(clock[2]) * 60 + int(clock[3])
+    else:
+        found = [*_AMOUNT.findall(text), *_EAST_AMOUNT.findall(text)]
+        amounts = [int(number) * _UNIT_S[unit] for number, unit in found if unit in _UNIT_S]
+        wait_s = amounts[0] if amounts else 0
+    return min(float(wait_s), LONGEST_S) or None

@@ -18,9 +18,7 @@ from redrive.core.settings import SmtpSettings
 from redrive.mail.smtp.dialogue import Answered, Broken, Dialogue, DialogueState, Event, Finished, GoAhead
 from redrive.mail.smtp.envelope import Envelope
 from redrive.mail.smtp.errors import Dropped, ProtocolError, SmtpError, SmtpPhase, TimedOut, Unsupported
-from redrive.mail.smtp.sending import Sending
-from redrive.mail.smtp.timeouts import SmtpTimeouts
-from redrive.mail.smtp.transaction import RecipientReply, Transaction
+from redrive.mail.smtp.transaction import RecipientReply, Sending, Transaction
 from redrive.mail.smtp.watchdog import Watchdog
 
 # A plain Protocol allocates 256 KiB for each read, which costs more than the read itself.
@@ -46,12 +44,12 @@ class Owner(Protocol):
 class Connection(asyncio.BufferedProtocol):
     """A connection and what is in flight on it. Made by `opening.open_connection`."""
 
-    def __init__(self, owner: Owner, timeouts: SmtpTimeouts, settings: SmtpSettings) -> None:
+    def __init__(self, owner: Owner, settings: SmtpSettings) -> None:
         self._loop = asyncio.get_running_loop()
         self._owner = owner
         self._settings = settings
-        self._limits_s = _limits_s(timeouts, settings)
-        self._block_s = timeouts.block_s
+        self._limits_s = _limits_s(settings)
+        self._block_s = settings.block_s
         self._buffer = memoryview(bytearray(_BUFFER))
         self._watchdog = Watchdog(self._loop, self._time_out)
         self._in_flight: deque[Sending] = deque()
@@ -284,13 +282,13 @@ def _end(sending: Sending, kind: type[SmtpError], problem: str) -> None:
         )
 
 
-def _limits_s(timeouts: SmtpTimeouts, settings: SmtpSettings) -> dict[SmtpPhase, float]:
+def _limits_s(settings: SmtpSettings) -> dict[SmtpPhase, float]:
     special = {
-        SmtpPhase.GREETING: timeouts.greeting_s,
+        SmtpPhase.GREETING: settings.greeting_s,
         SmtpPhase.READY: settings.idle_s,
-        SmtpPhase.RESET: timeouts.probe_s,
-        SmtpPhase.DATA: timeouts.data_s,
-        SmtpPhase.FINAL: timeouts.final_s,
-        SmtpPhase.QUIT: timeouts.quit_s,
+        SmtpPhase.RESET: settings.probe_s,
+        SmtpPhase.DATA: settings.data_s,
+        SmtpPhase.FINAL: settings.final_s,
+        SmtpPhase.QUIT: settings.quit_s,
     }
-    return {phase: special.get(phase, timeouts.command_s) for phase in SmtpPhase}
+    return {phase: special.get(phase, settings.command_s) for phase in SmtpPhase}

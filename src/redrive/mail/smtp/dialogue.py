@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 
-from redrive.mail.smtp.capabilities import Capabilities
-from redrive.mail.smtp.envelope import Envelope, mail_command, recipient_command
+from redrive.mail.smtp.envelope import Capabilities, Envelope, mail_command, recipient_command
 from redrive.mail.smtp.errors import ProtocolError, SmtpPhase
 from redrive.mail.smtp.reply_parser import ReplyParser, ServerReply
 from redrive.mail.smtp.transaction import Transaction

@@ -1,24 +1,66 @@
-"""One mail on its way: who from, who to, which bytes; and what of it goes onto the wire.
+"""One mail on its way: who from, who to, which bytes; what the server offers; and what goes onto the wire.
 
-An Envelope cannot exist with an address or a content that would break out of its place in the dialogue.
-The content is already rendered: CRLF line ends, no bare CR or LF. Known weakness: lines longer
-than the 998 bytes of RFC 5322 are the renderer's to avoid; they are sent as they are.
+An Envelope cannot exist with an address or a content that would break out of its place in the dialogue. The
+content is already rendered: CRLF line ends, no bare CR or LF. What a server offers is learned again after
+STARTTLS, never carried across it. Known weakness: lines longer than the 998 bytes of RFC 5322 are the
+renderer's to avoid; they are sent as they are.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from msgspec import Struct
 
-from redrive.mail.smtp.capabilities import Capabilities
 from redrive.mail.smtp.errors import InvalidEnvelope, Unsupported
+from redrive.mail.smtp.reply_parser import ServerReply
 
 MAX_RECIPIENTS = 1_000
 MAX_COMMAND = 512
 
 _FORBIDDEN = re.compile("[\\x00-\\x20\\x7f-\\xa0<>\u2028\u2029\ud800-\udfff]")
 _ADDRESS_ROOM = MAX_COMMAND - len("MAIL FROM:<>\r\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """The extensions we use. `size`: the largest message, None where the server names no limit."""
+
+    pipelining: bool = False
+    starttls: bool = False
+    size_offered: bool = False
+    size: int | None = None
+    eight_bit_mime: bool = False
+    smtputf8: bool = False
+    enhanced_status_codes: bool = False
+    mechanisms: frozenset[str] = frozenset()
+
+    @classmethod
+    def parse(cls, reply: ServerReply) -> Capabilities:
+        """From the reply to EHLO; its first line is the server's name. Unknown extensions are ignored."""
+        offered = dict(_extensions(reply.lines[1:]))
+        size = offered.get("SIZE", [])
+        limit = int(size[0]) if size and size[0].isascii() and size[0].isdigit() else 0
+        return cls(
+            pipelining="PIPELINING" in offered,
+            starttls="STARTTLS" in offered,
+            size_offered="SIZE" in offered,
+            size=limit or None,
+            eight_bit_mime="8BITMIME" in offered,
+            smtputf8="SMTPUTF8" in offered,
+            enhanced_status_codes="ENHANCEDSTATUSCODES" in offered,
+            mechanisms=frozenset(offered.get("AUTH", [])),
+        )
+
+
+def _extensions(lines: Iterable[bytes]) -> Iterable[tuple[str, list[str]]]:
+    """Keyword and parameters; `AUTH=LOGIN`, as some old servers write it, is AUTH too."""
+    for line in lines:
+        words = line.decode("ascii", "replace").upper().replace("AUTH=", "AUTH ", 1).split()
+        if words:
+            yield words[0], words[1:]
 
 
 class Envelope(Struct, frozen=True):

@@ -75,7 +75,7 @@ class TimedOut(SmtpError):
 
 
 class ProtocolError(SmtpError):
-    """The server sent what is no SMTP, or an answer that does not fit; the connection was closed."""
+    """The server sent what is not SMTP, or an answer that does not fit; the connection was closed."""
 
 
 class Refused(SmtpError):

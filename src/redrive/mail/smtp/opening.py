@@ -1,25 +1,31 @@
 """From a relay to a connection that may send: addresses, greeting, EHLO, STARTTLS, AUTH.
 
-Each address of the host is tried in turn. TLS is as the relay says and is never downgraded;
-credentials follow only after it. Whatever goes wrong, nothing stays open, and errors of the system come
-out as SmtpError with their cause. Known weakness: mail exchangers are not looked up; a relay is a host.
+Each address of the host is tried in turn. TLS is as the relay says and is never downgraded; credentials
+follow only after it: CRAM-MD5 before PLAIN before LOGIN, because the first never shows the password, and the
+others without TLS only where the relay allows it. Whatever goes wrong, nothing stays open, and errors of the
+system come out as SmtpError with their cause. Known weaknesses: mail exchangers are not looked up, a relay
+is a host; a server that offers CRAM-MD5 but cannot do it refuses us, and `auth=plain` in the relay's URL is
+the way round.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hmac
 import re
 import socket
 import ssl
+from base64 import b64decode, b64encode
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 
 from redrive.core.settings import SmtpSettings
-from redrive.mail.smtp import authentication
-from redrive.mail.smtp.authentication import SmtpCredentials
 from redrive.mail.smtp.connection import Connection, Owner
 from redrive.mail.smtp.dialogue import Answered, Meaning
 from redrive.mail.smtp.errors import (
     AuthenticationFailed,
     Dropped,
+    ProtocolError,
     Refused,
     SmtpError,
     SmtpPhase,
@@ -27,11 +33,13 @@ from redrive.mail.smtp.errors import (
     Unreachable,
 )
 from redrive.mail.smtp.relay import Relay, Tls
-from redrive.mail.smtp.sending import Sending
-from redrive.mail.smtp.timeouts import SmtpTimeouts
+from redrive.mail.smtp.transaction import Sending
 
 _HOST_NAME = re.compile(r"(?:[A-Za-z0-9-]{1,63}\.){1,10}[A-Za-z0-9-]{1,63}", re.ASCII)
 _UNKNOWN_COMMAND = (500, 502, 504)
+
+_SAFEST_FIRST = ("CRAM-MD5", "PLAIN", "LOGIN")
+_SHOWS_PASSWORD = frozenset({"PLAIN", "LOGIN"})
 
 
 class Alone:
@@ -51,21 +59,20 @@ async def open_connection(
     relay: Relay,
     *,
     owner: Owner | None = None,
-    timeouts: SmtpTimeouts | None = None,
     settings: SmtpSettings | None = None,
     context: ssl.SSLContext | None = None,
 ) -> Connection:
     """A connection that is ready for its first envelope. `context` replaces the relay's own."""
-    timeouts = timeouts or SmtpTimeouts()
+    settings = settings or SmtpSettings()
     if context is None and relay.tls is not Tls.NONE:
         context = relay.tls_context()
-    connection = Connection(owner or Alone(), timeouts, settings or SmtpSettings())
+    connection = Connection(owner or Alone(), settings)
     try:
-        await _connect(connection, relay, context, timeouts)
+        await _connect(connection, relay, context, settings)
         _require(await connection.exchange())
         await _introduce(connection, relay)
         if relay.tls is Tls.STARTTLS and context is not None:
-            await _start_tls(connection, relay, context, timeouts)
+            await _start_tls(connection, relay, context, settings)
         if relay.user is not None:
             await _authenticate(connection, relay, SmtpCredentials(relay.user, relay.password or ""))
         connection.require()
@@ -76,14 +83,14 @@ async def open_connection(
 
 
 async def _connect(
-    connection: Connection, relay: Relay, context: ssl.SSLContext | None, timeouts: SmtpTimeouts
+    connection: Connection, relay: Relay, context: ssl.SSLContext | None, settings: SmtpSettings
 ) -> None:
     loop = asyncio.get_running_loop()
     implicit = context if relay.tls is Tls.IMPLICIT else None
     failure: Exception | None = None
-    for address in await _addresses(relay, timeouts.connect_s):
+    for address in await _addresses(relay, settings.connect_s):
         try:
-            async with asyncio.timeout(timeouts.connect_s):
+            async with asyncio.timeout(settings.connect_s):
                 await loop.create_connection(
                     lambda: connection,
                     address,
@@ -134,7 +141,7 @@ def _own_name(connection: Connection) -> str:
 
 
 async def _start_tls(
-    connection: Connection, relay: Relay, context: ssl.SSLContext, timeouts: SmtpTimeouts
+    connection: Connection, relay: Relay, context: ssl.SSLContext, settings: SmtpSettings
 ) -> None:
     if not connection.dialogue.capabilities.starttls:
         raise TlsFailed(
@@ -145,7 +152,7 @@ async def _start_tls(
     connection.dialogue.start_tls()
     _require(await connection.exchange())
     try:
-        await connection.secure(context, relay.host, timeouts.connect_s)
+        await connection.secure(context, relay.host, settings.connect_s)
     except OSError as error:
         if _is_distrust(error):
             raise _tls_failed(relay, error) from error
@@ -156,19 +163,19 @@ async def _start_tls(
 
 
 async def _authenticate(connection: Connection, relay: Relay, credentials: SmtpCredentials) -> None:
-    mechanism = authentication.choose(
+    mechanism = choose(
         connection.dialogue.capabilities.mechanisms,
         relay.mechanism,
         may_show_password=relay.tls is not Tls.NONE or relay.may_show_password,
     )
-    line, said, step = authentication.first_line(mechanism, credentials), [], 0
+    line, said, step = first_line(mechanism, credentials), [], 0
     while True:
         said.append(line)
         connection.dialogue.authenticate(line)
         answered = await connection.exchange()
         if answered.meaning is not Meaning.CONTINUE:
             break
-        line = authentication.next_line(mechanism, step, answered.reply.lines[0], credentials)
+        line = next_line(mechanism, step, answered.reply.lines[0], credentials)
         step += 1
     if answered.meaning is Meaning.REFUSED:
         raise _authentication_failed(relay, mechanism, answered, said)
@@ -217,3 +224,63 @@ def _tls_failed(relay: Relay, error: OSError) -> TlsFailed:
     if isinstance(error, ssl.SSLCertVerificationError):
         why = f"its certificate is not trusted: {error.verify_message}"
     return TlsFailed(f"no TLS with {relay}: {why}", phase=SmtpPhase.STARTTLS)
+
+
+@dataclass(frozen=True, slots=True)
+class SmtpCredentials:
+    """Who we are."""
+
+    user: str
+    password: str = field(repr=False)
+
+
+def choose(offered: AbstractSet[str], wanted: str | None, *, may_show_password: bool) -> str:
+    """The mechanism to use, or AuthenticationFailed when none is both offered and safe here."""
+    usable = [name for name in ((wanted,) if wanted else _SAFEST_FIRST) if name in offered]
+    if not usable:
+        names = ", ".join(sorted(offered)) or "nothing"
+        raise _failed(f"the server offers {names} for AUTH and we want {wanted or ', '.join(_SAFEST_FIRST)}")
+    for name in usable:
+        if may_show_password or name not in _SHOWS_PASSWORD:
+            return name
+    raise _failed(
+        f"{usable[0]} would show the password on a connection without TLS: "
+        "use smtps:// or smtp+starttls://, or say auth_without_tls=on"
+    )
+
+
+def first_line(mechanism: str, credentials: SmtpCredentials) -> bytes:
+    """The AUTH command, with the initial response where the mechanism has one."""
+    if mechanism == "PLAIN":
+        return b"AUTH PLAIN " + _encoded(f"\x00{credentials.user}\x00{credentials.password}".encode())
+    return f"AUTH {mechanism}".encode("ascii")
+
+
+def next_line(mechanism: str, step: int, challenge: bytes, credentials: SmtpCredentials) -> bytes:
+    """The answer to the server's challenge number `step`, counted from 0."""
+    user, password = credentials.user.encode(), credentials.password.encode()
+    if mechanism == "LOGIN" and step < 2:
+        return _encoded((user, password)[step])
+    if mechanism == "CRAM-MD5" and step == 0:
+        digest = hmac.new(password, _decoded(challenge), "md5").hexdigest()
+        return _encoded(user + b" " + digest.encode("ascii"))
+    raise _odd(f"asked for more than {mechanism} has to say")
+
+
+def _encoded(value: bytes) -> bytes:
+    return b64encode(value)
+
+
+def _decoded(challenge: bytes) -> bytes:
+    try:
+        return b64decode(challenge, validate=True)
+    except ValueError as error:
+        raise _odd("sent an AUTH challenge that is not base64") from error
+
+
+def _odd(what: str) -> ProtocolError:
+    return ProtocolError(f"the server {what}; the connection was closed", phase=SmtpPhase.AUTH)
+
+
+def _failed(problem: str) -> AuthenticationFailed:
+    return AuthenticationFailed(problem, phase=SmtpPhase.AUTH)

@@ -1,7 +1,7 @@
 """One relay's connections: opened as needed up to a bound, reused, retired, never shared half-used.
 
 Envelopes wait in one line and are served in its order; a connection that writes a final dot takes the
-next in line along. A connection ends after so many messages or seconds, and on any oddity. An envelope
+next in line along. A connection ends after a number of messages or seconds, and on any oddity. An envelope
 that went out on a reused connection and met only a drop or a tired server is sent once more, on a fresh
 one: nothing of it can have been accepted. When no connection can be opened and none works, everyone in
 line gets the error. Never retries otherwise: that is the queue's business.
@@ -19,9 +19,7 @@ from redrive.mail.smtp.envelope import Envelope
 from redrive.mail.smtp.errors import Dropped, SmtpError, SmtpPhase
 from redrive.mail.smtp.opening import open_connection
 from redrive.mail.smtp.relay import Relay, Tls
-from redrive.mail.smtp.sending import Sending
-from redrive.mail.smtp.timeouts import SmtpTimeouts
-from redrive.mail.smtp.transaction import RecipientReply
+from redrive.mail.smtp.transaction import RecipientReply, Sending
 
 _TIRED = frozenset({421, 500, 501, 502, 503, 504})
 
@@ -29,15 +27,9 @@ _TIRED = frozenset({421, 500, 501, 502, 503, 504})
 class Pool:
     """Sends envelopes to one relay."""
 
-    def __init__(
-        self,
-        relay: Relay,
-        settings: SmtpSettings | None = None,
-        timeouts: SmtpTimeouts | None = None,
-    ) -> None:
+    def __init__(self, relay: Relay, settings: SmtpSettings | None = None) -> None:
         self.relay = relay
         self._settings = settings or SmtpSettings()
-        self._timeouts = timeouts or SmtpTimeouts()
         self._context: ssl.SSLContext | None = None
         self._waiting: deque[Sending] = deque()
         self._waiting_fresh: deque[Sending] = deque()
@@ -173,7 +165,6 @@ class Pool:
         connection = await open_connection(
             self.relay,
             owner=self,
-            timeouts=self._timeouts,
             settings=self._settings,
             context=self._context,
         )

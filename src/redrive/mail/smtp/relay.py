@@ -134,7 +134,7 @@ def _options(parts: SplitResult) -> dict[str, str]:
     unknown = sorted(options.keys() - _OPTIONS)
     if unknown:
         raise ConfigurationError(
-            f"relay {parts.hostname}: {unknown[0][:40]!r} is no option: use {', '.join(sorted(_OPTIONS))}"
+            f"relay {parts.hostname}: {unknown[0][:40]!r} is not an option: use {', '.join(sorted(_OPTIONS))}"
         )
     return options
 

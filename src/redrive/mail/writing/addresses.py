@@ -71,7 +71,7 @@ def parse(text: str) -> Address:
     name, address = _parts(text.strip(" "))
     local, _, domain = address.rpartition("@")
     if not local or not domain:
-        raise InvalidAddress("is not local@domain or Name <local@domain>")
+        raise InvalidAddress("is not an address, alone or as Name <address>")
     parsed = Address(_name(name), _local(local), _domain(domain))
     if len(parsed.envelope.encode()) > MAX_ADDRESS:
         raise InvalidAddress(f"is an address of more than {MAX_ADDRESS} bytes: mail servers refuse it")
@@ -91,7 +91,7 @@ def _parts(text: str) -> tuple[str, str]:
         return "", text
     name, bracket, address = text[:-1].rpartition("<")
     if not bracket:
-        raise InvalidAddress("has > without <: write Name <local@domain>")
+        raise InvalidAddress("has > without <: write Name <address>")
     return name.strip(" "), address
 
 

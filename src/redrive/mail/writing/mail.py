@@ -1,6 +1,6 @@
-"""The noun: a mail as people submit it, in Python and as JSON.
+"""A mail as people submit it, in Python and as JSON.
 
-Holds what was said, unchecked: `checking.check` finds what is wrong with it. On the wire names are
+Holds what was said, unchecked: `checked.check` finds what is wrong with it. On the wire names are
 camelCase, unknown fields are refused and an attachment's content is base64. It never holds how long the
 mail may be tried or who submitted it: those belong to the message that carries it.
 """

@@ -19,13 +19,13 @@ from email.policy import SMTP, SMTPUTF8, EmailPolicy
 from email.utils import format_datetime
 from typing import Any, TypeAlias
 
+from redrive.mail.stored import Stored, store
 from redrive.mail.writing.addresses import Address, InvalidAddress, each_once
 from redrive.mail.writing.addresses import parse as parse_address
-from redrive.mail.writing.checking import HEADER_NAME, MAX_BYTES, MAX_RECIPIENTS, OURS, is_ours
+from redrive.mail.writing.checked import HEADER_NAME, MAX_BYTES, MAX_RECIPIENTS, OURS, is_ours
 from redrive.mail.writing.header_text import CONTROL
 from redrive.mail.writing.mail import InvalidMail, Problem, make_message_id
-from redrive.mail.writing.parts import LONGEST_LINE
-from redrive.mail.writing.render import Rendered
+from redrive.mail.writing.render import LONGEST_LINE
 
 AnyMessage: TypeAlias = "Message[Any, Any]"
 
@@ -36,15 +36,14 @@ _NAME = re.compile(rb"^([^\s:]+):", re.MULTILINE)
 _STANDARD_ERRORS = (MessageError, ValueError, LookupError, TypeError, AttributeError)
 
 
-def from_email_message(message: AnyMessage, *, mail_id: str, date: datetime) -> Rendered:
-    """The message ready to be sent, or InvalidMail. `mail_id` and `date` (aware) serve where it has none."""
+def from_email_message(message: AnyMessage, *, mail_id: str, date: datetime) -> Stored:
+    """The message to be stored, or InvalidMail. `mail_id` and `date` (aware) serve where it has none."""
     for part in _own_parts(message):
         _check_part(part)
     author = _addresses(message, "From")
     if not author:
         raise _refused("From", "is missing: say who the mail is from")
     sender = (_addresses(message, "Sender") or author)[0]
-    authors = tuple(one for name in _AUTHOR_HEADERS for one in _addresses(message, name))
     recipients = [one for name in _RECIPIENT_HEADERS for one in _addresses(message, name)]
     if not 1 <= len(recipients) <= MAX_RECIPIENTS:
         raise _refused(
@@ -54,7 +53,12 @@ def from_email_message(message: AnyMessage, *, mail_id: str, date: datetime) -> 
     smtputf8 = _needs_smtputf8(outgoing)
     subject = str(message["Subject"] or "")
     content = _written(outgoing, smtputf8)
-    return Rendered(sender, authors, each_once(recipients), message_id, subject, (), content, smtputf8)
+    return store(content, sender, each_once(recipients), message_id, subject, smtputf8=smtputf8)
+
+
+def authors(message: AnyMessage) -> list[Address]:
+    """Everyone whom a reader may take the message to be from."""
+    return [one for name in _AUTHOR_HEADERS for one in _addresses(message, name)]
 
 
 def _refused(field: str, problem: str) -> InvalidMail:

@@ -64,6 +64,12 @@ class Checked:
         return each_once(self.to + self.cc + self.bcc)
 
     @property
+    def authors(self) -> tuple[Address, ...]:
+        """Everyone whom a reader may take it to be from."""
+        named = [value for name, value in self.headers if name.lower() == "sender"]
+        return (self.sender, *(value for value in named if isinstance(value, Address)))
+
+    @property
     def smtputf8(self) -> bool:
         """Its headers need SMTPUTF8; a blind copy's own address may, without this."""
         named = [value for _, value in self.headers if isinstance(value, Address)]
