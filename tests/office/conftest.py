@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.office.index import Index
 from tests.conformance.backends import Bench, make_backend
 

@@ -9,7 +9,7 @@ from redrive.core.failure import Failure, Kind
 from redrive.core.letters import DeadLetter, Redriven, RedriveResult
 from redrive.core.lifecycle import State
 from redrive.core.message import Message, Progress
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.core.verdict import Reason
 
 QUEUE = "email:send"
@@ -33,8 +33,10 @@ def letter(
     attempts: int = 1,
     redriven: int = 0,
     age_ms: int = MINUTE_MS,
+    first_age_ms: int | None = None,
 ) -> DeadLetter:
-    """A letter that died `age_ms` ago; without a kind, nothing was ever attempted."""
+    """A letter that died `age_ms` ago, and for the first time `first_age_ms` ago where that is given; without
+    a kind, nothing was ever attempted."""
     died_at = store.now() - age_ms
     failures = (
         [] if kind is None else [_failure(died_at, n, kind, code, why, fingerprint) for n in range(attempts)]
@@ -55,6 +57,7 @@ def letter(
         Progress(State.DEAD, died_at, died_at + 1_000, attempts, generation=redriven),
         reason,
         died_at,
+        died_at if first_age_ms is None else store.now() - first_age_ms,
         fingerprint,
         tuple(failures),
         tuple(redrives),

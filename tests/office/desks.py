@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from redrive.core.message import Message
-from redrive.core.ports import Store
 from redrive.core.retry import RetryPolicy
 from redrive.core.settings import OfficeSettings, RetentionSettings
+from redrive.core.store import Store
 from redrive.office.audit import Actor
 from redrive.office.index import Index
 from redrive.office.office import Office

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from redrive.core.ports import Store
+from redrive.core.store import Store
 
 
 class Died(BaseException):

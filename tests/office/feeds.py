@@ -8,7 +8,7 @@ from redrive.stores.sqlite import SqliteStore
 
 
 class Telling:
-    """core.ports.Feed over a list of changes; `asked` has the position of each question."""
+    """core.store.Feed over a list of changes; `asked` has the position of each question."""
 
     def __init__(self) -> None:
         self.silent = False

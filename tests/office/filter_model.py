@@ -51,13 +51,18 @@ class Letter:
     redriven: int
     enqueued: int
     died: int
+    moved: int
     body: str
+
+    @property
+    def redied(self) -> int | None:
+        return None if self.moved == self.died else self.moved
 
     @property
     def row(self) -> tuple[str | int | float | None, ...]:
         return (
             *(self.id, self.queue, self.tenant, self.reason, self.kind, self.code, self.failure),
-            *(self.fingerprint, self.attempts, self.redriven, 0, self.enqueued, self.died, 1.5),
+            *(self.fingerprint, self.attempts, self.redriven, 0, self.enqueued, self.moved, 1.5, self.died),
         )
 
 
@@ -89,7 +94,8 @@ def _plainly(term: Term, letter: Letter, now: int) -> bool:
         case Aged():
             return bool(SIGNS[term.comparison](now - letter.died, term.duration_s * 1000))
         case Dated():
-            return bool(SIGNS[term.comparison](getattr(letter, term.field.value), term.at))
+            at = getattr(letter, term.field.value)
+            return at is not None and bool(SIGNS[term.comparison](at, term.at))
         case Text():
             return term.text.lower() in letter.failure.lower() or term.text.lower() in letter.body.lower()
         case InPayload():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 from hypothesis import strategies as st
 
 from redrive.core.failure import Failure, Kind, Scope
@@ -65,6 +66,7 @@ letters = st.builds(
     progress=progresses,
     reason=st.sampled_from(Reason),
     died_at=_instant,
+    first_died_at=_instant,
     fingerprint=_text,
     failures=st.lists(failures, max_size=3).map(tuple),
     redrives=st.lists(redrives, max_size=2).map(tuple),
@@ -75,16 +77,19 @@ def child(number: int, family: int, *, at: int = 0, shared: bytes = b'{"mail": 1
     """The letter of one recipient of many."""
     made = letter(number, at=at)
     parent = f"{family:08x}-0000-7000-9000-00000000abcd"
-    return replace(made, message=replace(made.message, parent=parent), shared=shared)
+    return replace(made, message=msgspec.structs.replace(made.message, parent=parent), shared=shared)
 
 
 def letter(number: int = 0, *, body: bytes = b'{"n": 1}', queue: str = "orders", at: int = 0) -> DeadLetter:
     """A letter that any store takes in."""
-    failure = Failure(at, 1, Kind.PERMANENT, "no such user", "550", Scope.RECIPIENT, "b" * 16, "Traceback: x")
+    failure = Failure(
+        at, 1, Kind.PERMANENT, "no such user", "550", Scope.RECIPIENT, "b" * 16, "Traceback: x", 1_250
+    )
     return DeadLetter(
         Message(f"{number:08x}-0000-7000-8000-00000000abcd", queue, "acme", body, at, 60.0),
         Progress(State.DEAD, at, at + 60_000, attempts=1),
         Reason.BOUNCED,
+        at + number,
         at + number,
         "b" * 16,
         (failure,),

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from redrive.core.settings import FinishedSettings, RetentionSettings
+from redrive.config import Settings
+from redrive.core.settings import RetentionSettings
 from redrive.office.retention.duty import Retention
 from redrive.office.retention.notice import RETENTION_RECORDS
 from redrive.wiring import make_store
@@ -46,7 +47,7 @@ def dying(verb: Callable[..., Awaitable[Any]], first: str, before: int) -> Calla
 
 
 async def main(url: str, folder: str, skew_ms: str, point: str) -> None:
-    store: Any = make_store(url, FinishedSettings())
+    store: Any = make_store(Settings(store=url))
     store.skew_ms = int(skew_ms)
     await store.open()
     if point == POINTS[0]:

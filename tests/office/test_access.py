@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -57,12 +58,32 @@ async def test_a_revoked_key_ends_at_once_and_stays_listed(store: SqliteStore, a
     credential, text = await access.create(Role.VIEWER, None)
     assert await access.revoke(credential.id)
     assert await verify(store, text) is None
-    assert [one.revoked_at is None for one in await access.list()] == [False]
+    assert [one.revoked_at is None for one in await access.list(ended=True)] == [False]
+    assert await access.list() == []
     assert not await access.revoke("000000000000")
 
 
+async def test_a_key_that_is_revoked_again_keeps_its_first_instant(
+    store: SqliteStore, access: Access
+) -> None:
+    credential, _ = await access.create(Role.VIEWER, None)
+    first = await access.revoke(credential.id)
+    store.skew_ms += 3_600_000
+    assert first is not None
+    assert await access.revoke(credential.id) == first
+    results = [row.document["result"] for row in await store.read_journal(AUDIT) if "result" in row.document]
+    assert results[1:] == [{"revoked": True}, {"revoked": False, "revokedAt": first.revoked_at}]
+
+
+async def test_of_two_who_revoke_a_key_at_once_one_did(store: SqliteStore, access: Access) -> None:
+    credential, _ = await access.create(Role.VIEWER, None)
+    await asyncio.gather(*(access.revoke(credential.id) for _ in range(5)))
+    results = [row.document["result"] for row in await store.read_journal(AUDIT) if "result" in row.document]
+    assert sorted(result["revoked"] for result in results[1:]) == [False] * 4 + [True]
+
+
 async def test_a_submit_key_needs_a_tenant_with_a_name(access: Access) -> None:
-    with pytest.raises(ConfigurationError, match="--tenant"):
+    with pytest.raises(ConfigurationError, match="tenant"):
         await access.create(Role.SUBMIT, None)
     with pytest.raises(InvalidMessage):
         await access.create(Role.SUBMIT, "a b")

@@ -6,17 +6,19 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import resource
 import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.letters import DeadLetter
+from redrive.core.letters import DeadLetter, Redriven, RedriveResult
 from redrive.core.ports import APPEND_BYTES, PAGE
 from redrive.office.archive.lines import ArchiveError, decode, encode, from_letter, to_letter
 from redrive.office.archive.reader import archive_pages, check_archive, read_archive
@@ -92,8 +94,24 @@ def test_a_person_can_check_an_archive_with_plain_tools(tmp_path: Path) -> None:
 def test_an_archive_of_the_first_version_is_read(tmp_path: Path) -> None:
     made = [letter(1), letter(2)]
     path = written(tmp_path, made)
-    rewrite(path, lambda lines: sealed([lines[0].replace(b'"version":2', b'"version":1'), *lines[1:]]))
+    rewrite(path, lambda lines: sealed([lines[0].replace(b'"version":4', b'"version":1'), *lines[1:]]))
     assert list(read_archive(path)) == made
+
+
+def test_a_first_death_that_an_older_archive_does_not_name_is_told_from_the_history(tmp_path: Path) -> None:
+    once = letter(1)
+    failed = replace(once.failures[0], at=900)
+    redriven = Redriven(500, 1, "ann", None, RedriveResult.DEAD)
+    twice = replace(once, died_at=901, failures=(*once.failures, failed), redrives=(redriven,))
+    path = written(tmp_path, [once, twice])
+    known = re.compile(rb',"(firstDiedAt|durationMs|delayMs|delayAsked)":[a-z0-9]+')
+    rewrite(
+        path,
+        lambda lines: sealed(
+            [lines[0].replace(b'"version":4', b'"version":2'), *(known.sub(b"", one) for one in lines[1:])]
+        ),
+    )
+    assert [(one.first_died_at, one.died_at) for one in read_archive(path)] == [(1, 1), (0, 901)]
 
 
 async def test_pages_count_what_their_letters_share_once(tmp_path: Path) -> None:
@@ -128,7 +146,7 @@ BREAKS: dict[str, tuple[Callable[[Lines], Lines], str]] = {
         "line 2",
     ),
     "a later version": (
-        lambda lines: sealed([lines[0].replace(b'"version":2', b'"version":3'), *lines[1:]]),
+        lambda lines: sealed([lines[0].replace(b'"version":4', b'"version":5'), *lines[1:]]),
         "use the version that wrote it",
     ),
     "a field of another version": (

@@ -8,7 +8,7 @@ import pytest
 
 from redrive.core.errors import ConfigurationError
 from redrive.core.lifecycle import Move, State
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.office.archive.reader import read_archive
 from redrive.office.audit import Query, read
 from redrive.office.operations import OperationError, OperationKind, OperationState, Order, Selection

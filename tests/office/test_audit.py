@@ -11,8 +11,8 @@ import apsw
 import msgspec
 import pytest
 
-from redrive.core.ports import Store
 from redrive.core.records import JournalRow
+from redrive.core.store import Store
 from redrive.office.audit import AUDIT, Actor, Query, action, interrupted, latest, read
 from redrive.office.chain import HEAD_RECORDS, Head, add, add_once, head_of, verify
 from redrive.office.operations import OperationState

@@ -9,14 +9,14 @@ import pytest
 
 from redrive.core.failure import Kind
 from redrive.core.message import Delivery
-from redrive.core.ports import Store
 from redrive.core.settings import OfficeSettings
+from redrive.core.store import Store
 from redrive.core.verdict import Bury, Reason, RetryAt, Settlement
 from redrive.office.automatic import ACTOR, CANARY, ROUNDS, Automatic, CoolDowns
 from redrive.office.duties import Duties
 from redrive.office.operations import OperationState
 from tests.conformance.backends import Bench
-from tests.conformance.makers import QUEUE, complete, counts, drain, failure, soon, submit
+from tests.conformance.makers import QUEUE, complete, counts, drain, failure, keys, letters, soon, submit
 from tests.office.desks import desk, make_office
 
 COOL_DOWN_S = 60.0
@@ -105,6 +105,19 @@ async def test_a_round_that_failed_waits_longer_than_the_cool_down(store: Store,
     bench.advance(COOL_DOWN_S)
     await _turn(store, automatic, bench)
     assert (await counts(store)).pending == CANARY
+
+
+async def test_a_letter_that_people_brought_back_in_vain_cools_down_anew(store: Store, bench: Bench) -> None:
+    await _die(store, 1)
+    (letter,) = await letters(store)
+    bench.advance(COOL_DOWN_S * 5)
+    await store.redrive(QUEUE, keys([letter.message.id]), actor="ann")
+    await _fail(store, await drain(store))
+    await _turn(store, _automatic(store), bench, steps=1)
+    assert (await counts(store)).dlq == 1
+    bench.advance(COOL_DOWN_S)
+    await _turn(store, _automatic(store), bench)
+    assert (await counts(store)).pending == 1
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from redrive.core.letters import OperationTally
 from redrive.core.limits import Rate
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.office.audit import Query, read
 from redrive.office.documents.operations import preview_document
 from redrive.office.operations import Operation, OperationKind, OperationState, Order, Selection

@@ -8,7 +8,7 @@ from redrive.core.errors import ConfigurationError, InvalidMessage
 from redrive.core.lanes import LaneChange, LaneState
 from redrive.core.lifecycle import Move
 from redrive.core.limits import Rate
-from redrive.core.ports import WORKER_RECORDS, Store
+from redrive.core.store import WORKER_RECORDS, Store
 from redrive.core.verdict import Bury, Reason, Settlement
 from redrive.office.audit import AUDIT, Actor
 from redrive.office.queues import NoQueue

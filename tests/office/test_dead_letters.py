@@ -22,17 +22,17 @@ from redrive import (
     is_retryable,
     priority,
 )
-from redrive.config import load
 from redrive.core.retry import UncertainPolicy
 from redrive.dead_letters import DeadLetters
 from redrive.office.audit import Query, this_account
 from redrive.office.operations import OperationError
 from redrive.testing import run_until_idle
+from redrive.wiring import load
 
 
 @pytest.fixture
 async def shop(tmp_path: Path) -> AsyncIterator[Redrive]:
-    """Three letters of acme two hours old, and two new ones of beta."""
+    """Three letters of acme two hours old, and two new ones of beta, each a second after the one before."""
     settings = load({"store": f"sqlite:///{tmp_path}/redrive.db"}, environ={}, folder=tmp_path)
     app, broken = Redrive(settings=settings), [True]
 
@@ -42,13 +42,10 @@ async def shop(tmp_path: Path) -> AsyncIterator[Redrive]:
             raise Permanent("no such card", code="402" if order < 10 else "404")
 
     async with app:
-        for number in range(3):
-            await app.submit("orders", number, tenant="acme")
-        await run_until_idle(app)
-        app.skew_ms += 7_200_000
-        for number in (10, 11):
-            await app.submit("orders", number, tenant="beta")
-        await run_until_idle(app)
+        for number, tenant in ((0, "acme"), (1, "acme"), (2, "acme"), (10, "beta"), (11, "beta")):
+            await app.submit("orders", number, tenant=tenant)
+            await run_until_idle(app)
+            app.skew_ms += 7_200_000 if number == 2 else 1_000
         broken[0] = False
         yield app
 
@@ -92,18 +89,31 @@ async def test_a_redrive_and_a_discard_are_operations_with_rows_in_the_audit(sho
     }
 
 
+async def test_a_discarded_letter_comes_back_while_it_is_kept(shop: Redrive) -> None:
+    letters = shop.dead_letters
+    await letters.wait(await letters.discard("code:402"))
+    assert await letters.count() == 2
+    back = await letters.wait(await letters.undiscard(tenant="acme", limit=2))
+    assert (back.moved, await letters.count("code:402")) == (2, 2)
+    rows = await shop.office.acting(this_account("python")).audit.latest(Query(verb="undiscard"), 10)
+    assert {row.document["origin"] for row in rows} == {"python"}
+
+
 @pytest.mark.parametrize(
     "wrong", [{}, {"ids": ["a"], "tenant": "b"}, {"filter": "x", "all": True}, {"filter": " "}]
 )
 async def test_a_forgotten_argument_never_means_all(shop: Redrive, wrong: dict[str, object]) -> None:
-    for verb in (shop.dead_letters.redrive, shop.dead_letters.discard):
+    letters = shop.dead_letters
+    for verb in (letters.redrive, letters.discard, letters.undiscard, letters.preview):
         with pytest.raises(OperationError, match="say which letters"):
             await verb(**wrong)  # type: ignore[arg-type, operator]
+        with pytest.raises(TypeError, match="tennant"):
+            await verb(tennant="acme")  # type: ignore[call-arg, operator]
     assert await shop.dead_letters.count() == 5
 
 
 async def test_letters_that_are_no_mails_do_not_go_to_the_mail_gateway(shop: Redrive) -> None:
-    with pytest.raises(OperationError, match="cannot go to email:send: it is no mail"):
+    with pytest.raises(OperationError, match="cannot go to email:send: it is not a mail"):
         await shop.dead_letters.redrive("code:402", to="email:send")
     assert await shop.dead_letters.count() == 5
 
@@ -143,3 +153,13 @@ def test_the_rules_are_functions_too() -> None:
     assert not is_retryable(Permanent("no such card"))
     assert is_retryable(Uncertain("dropped"))
     assert not is_retryable(Uncertain("dropped"), RetryPolicy(uncertain=UncertainPolicy.BURY))
+
+
+async def test_an_operation_of_an_instant_leaves_what_died_later(shop: Redrive) -> None:
+    letters = shop.dead_letters
+    found = await letters.preview(all=True)
+    hour_ms = 3_600_000
+    discarded = await letters.wait(await letters.discard(all=True, as_of=found.as_of - hour_ms))
+    assert (found.count, discarded.moved, await letters.count(tenant="beta")) == (5, 3, 2)
+    redriven = await letters.wait(await letters.redrive(all=True, as_of=found.as_of))
+    assert redriven.moved == 2

@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 from redrive.app import Redrive
-from redrive.core.ports import Store
 from redrive.core.retry import RetryPolicy
+from redrive.core.store import Store
 from redrive.office.duties import DUTY_RECORDS, Duties
 from redrive.office.leases import DutyLease
 from redrive.office.operations import OperationState

@@ -1,4 +1,4 @@
-"""An operation whose process dies at any call to the store is carried on, all of it once (P28, P29)."""
+"""An operation whose process dies at any call to the store is carried on, all of it once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from redrive.core.lifecycle import State
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.office.audit import Query, read
 from redrive.office.chain import verify
 from redrive.office.operations import Operation, Operations, OperationState, Order, Selection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.office.beginnings import AmbiguousId, whole_id
 from redrive.office.emptiness import TermAlone, explain_empty
 from redrive.office.filters import parse

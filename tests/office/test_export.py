@@ -8,6 +8,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 
@@ -69,7 +70,7 @@ def test_a_payload_that_is_not_json_is_masked_whole() -> None:
 def test_no_cell_begins_like_a_formula(begin: str) -> None:
     danger = f"{begin}cmd|' /C calc'!A0"
     made = failing("x", code=danger)
-    made = replace(made, message=replace(made.message, tenant=danger), fingerprint=danger)
+    made = replace(made, message=msgspec.structs.replace(made.message, tenant=danger), fingerprint=danger)
     (row,) = rows(exported(Export(Format.CSV, UNMASKED, WEEK_MS), made))
     for column in ("companyId", "fingerprint", "lastFailureCode"):
         assert row[column].startswith(("'", "?")), column

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from redrive.core.lifecycle import Move
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.office.archive.writer import ArchiveWriter
 from redrive.office.operations import OperationError, OperationKind, OperationState, Order, Selection
 from redrive.office.operations.operation import CHUNK
@@ -136,7 +136,7 @@ async def test_a_file_is_named_by_those_on_the_machine_and_never_overwritten(
     there.touch()
     for order, problem in [
         (_export(there), "already"),
-        (_export(tmp_path / "nowhere" / "x"), "no folder"),
+        (_export(tmp_path / "nowhere" / "x"), "not a folder"),
         (_export(Path("letters.jsonl")), "absolute"),
         (Order(OperationKind.EXPORT, ORDERS), "needs file"),
         (Order(OperationKind.DISCARD, ORDERS, file="/x"), "takes no file"),

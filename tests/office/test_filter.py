@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redrive.machine.statements import load_sections
 from redrive.office.filters import FIELDS, Filter, FilterError, compile_filter, parse
 from redrive.office.filters.terms import (
     Aged,
@@ -28,7 +29,6 @@ from redrive.office.filters.terms import (
 )
 from redrive.office.index.cursors import Cursor, LetterOrder
 from redrive.office.index.find import count, find
-from redrive.office.statements import load_sql
 
 EXAMPLE = (
     'queue:email:send tenant:acme code:550 reason:"mailbox full" age:>2h kind:permanent attempts:>=3'
@@ -116,6 +116,9 @@ def test_the_example_of_the_documentation_says_what_it_looks_like() -> None:
         ("Tenant:acme CODE:504", "tenant:acme code:504"),
         ("companyId:acme jobId:x lastFailureCode:504", "tenant:acme id:x code:504"),
         ("movedToDLQAt:>2026-01-31 enqueuedAt:<2026-01-31T08:00Z", None),
+        ("firstDiedAt:>03:00", "died:>2027-01-15T03:00:00.000Z"),
+        ("MovedToDLQAt:>03:00", "moved:>2027-01-15T03:00:00.000Z"),
+        ("redied:>03:00", "redied:>2027-01-15T03:00:00.000Z"),
         (
             "lastFailureReason:full failedAttempts:3 originalData.Order:7",
             "reason:full attempts:3 payload.Order:7",
@@ -176,26 +179,26 @@ def test_an_empty_text_means_every_letter() -> None:
         ("code:550,", 9, "a value is missing"),
         ("code:>550", 6, "cannot be compared"),
         ("attempts:>1,2", 12, "several values"),
-        ("attempts:many", 9, "no whole number"),
+        ("attempts:many", 9, "not a whole number"),
         ("age:2h", 4, "needs a > or <"),
-        ("age:>2y", 5, "no duration"),
-        ("died:>tomorrow", 6, "no instant"),
+        ("age:>2y", 5, "not a duration"),
+        ("died:>tomorrow", 6, "not a valid time"),
         ("died:03:00", 5, "needs a > or <"),
-        ("died:>25:00", 6, "no instant"),
+        ("died:>25:00", 6, "not a valid time"),
         ("died:2026-01-31..2026-01-30", 5, "ends before it begins"),
         ("age:2d..1h", 4, "ends before it begins"),
-        ("age:>2h1w", 5, "no duration"),
+        ("age:>2h1w", 5, "not a duration"),
         ("age:>-2h", 5, "not negative"),
-        ("died:>0001-01-01", 6, "no instant"),
-        ("kind:odd", 5, "no kind"),
+        ("died:>0001-01-01", 6, "not a valid time"),
+        ("kind:odd", 5, "not a kind"),
         ("payload:7", 0, "needs a path"),
-        ("payload..a:7", 0, "no path"),
+        ("payload..a:7", 0, "not a path"),
         ('payload.a["b"]:7', 10, "stray"),
-        ("payload.total:>much", 15, "no number"),
+        ("payload.total:>much", 15, "not a number"),
         ("-", 1, "lone -"),
         (": x", 0, "stray"),
         ('code:"550"x', 10, "after the end"),
-        ('reason:""', 7, "empty reason"),
+        ('reason:""', 7, "reason is empty"),
         ('""', 0, "no text"),
         ("a\x1bb", 1, "control character"),
         ("x" * 2_001, 2_000, "longer than"),
@@ -209,7 +212,7 @@ def test_an_empty_text_means_every_letter() -> None:
         ("code:504 AND", 12, "missing after AND"),
         ("OR code:504", 0, "missing before OR"),
         ("code:504 OR OR code:503", 12, "missing after OR"),
-        ('tenant:""', 7, "an empty tenant"),
+        ('tenant:""', 7, "tenant is empty"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_its_place_and_what_to_do(
@@ -322,11 +325,11 @@ def test_nothing_that_a_person_wrote_gets_into_the_condition(text: str, scope: s
 def relations() -> Iterator[apsw.Connection]:
     """The index's relations with one letter for each odd payload."""
     db = apsw.Connection(":memory:")
-    db.execute(load_sql("index")["schema"])
+    db.execute(load_sections("redrive.office", "statements/index.sql")["schema"])
     for number, body in enumerate(BODIES):
-        row = (str(number), "q", "t", "poison", None, None, "why", "f", 1, 0, 0, number, number, 1.5)
-        db.execute(load_sql("index")["add_letter"], row)
-        db.execute(load_sql("index")["add_body"], (str(number), body))
+        row = (str(number), "q", "t", "poison", None, None, "why", "f", 1, 0, 0, number, number, 1.5, number)
+        db.execute(load_sections("redrive.office", "statements/index.sql")["add_letter"], row)
+        db.execute(load_sections("redrive.office", "statements/index.sql")["add_body"], (str(number), body))
     yield db
     db.close()
 

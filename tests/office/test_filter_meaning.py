@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redrive.machine.statements import load_sections
 from redrive.office.filters import Filter, FilterError, compile_filter, parse
 from redrive.office.filters.terms import AllOf, opposite
 from redrive.office.index.cursors import Cursor, LetterOrder
 from redrive.office.index.find import count, find
-from redrive.office.statements import load_sql
 from tests.office.filter_model import Letter, meant
 
 NOW = 1_800_000_000_000
@@ -29,6 +29,13 @@ LEAVES = (
     ),
     *("attempts:3", "attempts:>=3", "attempts:1..3", "redriven:0", "redriven:<2", "age:>2h", "age:<=1w"),
     *("age:1h..2h30m", "died:>03:00", "died:<yesterday", "died:today", "enqueued:>2026-11-15", "MAILBOX"),
+    *(
+        "redied:>03:00",
+        "redied:<today",
+        "redied:2027-01-14..03:00",
+        "moved:>03:00",
+        "movedToDLQAt:<yesterday",
+    ),
     *('"full"', "payload.order:7", 'payload.order:"7"', "payload.order:>5", "payload.order:1..8"),
     *("payload.test:true", "payload.items.0:x", "payload.none:null", "payload.order:-1.5", "jobId:aa"),
 )
@@ -50,6 +57,7 @@ letters = st.lists(
         redriven=st.integers(0, 3),
         enqueued=st.integers(NOW - 200 * 24 * HOUR_MS, NOW),
         died=st.integers(NOW - 60 * HOUR_MS, NOW) | st.just(NOW - 2 * HOUR_MS),
+        moved=st.integers(NOW - 30 * HOUR_MS, NOW) | st.just(NOW - 2 * HOUR_MS),
         body=st.sampled_from(
             (
                 '{"order": 7, "items": ["x"], "test": true}',
@@ -95,13 +103,13 @@ asked = st.recursive(st.sampled_from(LEAVES), joined, max_leaves=6)
 @pytest.fixture(scope="module")
 def index() -> Iterator[apsw.Connection]:
     db = apsw.Connection(":memory:")
-    db.execute(load_sql("index")["schema"])
+    db.execute(load_sections("redrive.office", "statements/index.sql")["schema"])
     yield db
     db.close()
 
 
 def fill(db: apsw.Connection, some: list[Letter]) -> None:
-    statements = load_sql("index")
+    statements = load_sections("redrive.office", "statements/index.sql")
     db.execute("delete from letters; delete from letter_bodies")
     for letter in some:
         db.execute(statements["add_letter"], letter.row)
@@ -142,7 +150,7 @@ def test_a_filter_and_its_opposite_part_the_letters(
 
 
 def test_the_opposite_of_a_code_is_every_other_letter_also_those_without(index: apsw.Connection) -> None:
-    one = Letter("a", "q", "t", "poison", None, "504", "why", "", 1, 0, 0, 0, "{}")
+    one = Letter("a", "q", "t", "poison", None, "504", "why", "", 1, 0, 0, 0, 0, "{}")
     some = [
         one,
         Letter(**{**vars(one), "id": "b", "code": "503"}),

@@ -9,10 +9,10 @@ import pytest
 
 from redrive.core.failure import Kind
 from redrive.core.verdict import Reason
+from redrive.machine.statements import load_sections
 from redrive.office.filters import FIELDS, FilterError, parse
 from redrive.office.groups import GroupBy, GroupState
 from redrive.office.sql import SAVED
-from redrive.office.statements import load_sql
 
 DOCS = Path(__file__).parents[2] / "docs"
 FILTERS = (DOCS / "filters.md").read_text("utf-8")
@@ -54,6 +54,8 @@ def test_the_page_has_every_saved_question_as_it_is(name: str) -> None:
 
 
 def test_the_page_has_every_column() -> None:
-    columns = re.findall(r"(\w+) (?:text|integer)", load_sql("copy")["table"])
-    assert len(columns) == 25
+    columns = re.findall(
+        r"(\w+) (?:text|integer)", load_sections("redrive.office", "statements/copy.sql")["table"]
+    )
+    assert len(columns) == 28
     assert all(f"`{column}`" in SQL for column in columns)

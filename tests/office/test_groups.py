@@ -7,13 +7,15 @@ import asyncio
 import pytest
 
 from redrive.core.failure import Kind
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.core.verdict import Reason
 from redrive.office.audit import AUDIT, Actor
 from redrive.office.filters import parse
 from redrive.office.groups import Group, GroupBy, GroupError, Groups, GroupState
 from redrive.office.index import Index
 from tests.conformance.backends import Bench
+from tests.conformance.makers import bury as bury_deliveries
+from tests.conformance.makers import dead, keys, take
 from tests.office.deaths import MINUTE_MS, bury, letter
 from tests.office.desks import make_office
 
@@ -74,6 +76,49 @@ async def test_a_trend_counts_deaths_in_equal_parts_of_the_last_while(groups: Gr
     (group,) = await groups.list(GroupBy.CODE, span_s=3 * 3_600, buckets=3)
     assert group.counts.trend == (1, 2, 2)
     assert group.counts.count == 6
+
+
+async def test_a_redrive_that_fails_again_does_not_restart_a_group(
+    groups: Groups, store: Store, bench: Bench
+) -> None:
+    (message_id,) = await dead(store)
+    before = (await only(groups)).counts
+    bench.advance(3_600)
+    await store.redrive("orders", keys([message_id]), actor="ann")
+    await bury_deliveries(store, *await take(store))
+    after = (await only(groups)).counts
+    assert after.first_died_at == before.first_died_at
+    assert after.last_died_at > before.last_died_at
+    (aged,) = await groups.list(GroupBy.CODE, parse("age:>50m"), span_s=3 * 3_600, buckets=3)
+    assert aged.counts.trend == (0, 1, 0)
+    assert {group.counts.key for group in await groups.list(GroupBy.AGE)} == {"80m"}
+
+
+async def test_a_resolved_group_opens_when_a_letter_that_came_back_dies_again(
+    groups: Groups, store: Store, bench: Bench
+) -> None:
+    (message_id,) = await dead(store)
+    await groups.resolve(GroupBy.CODE, "E42")
+    assert (await only(groups)).standing.state is GroupState.RESOLVED
+    bench.advance(60)
+    await store.redrive("orders", keys([message_id]), actor="ann")
+    await bury_deliveries(store, *await take(store))
+    assert (await only(groups)).standing.state is GroupState.OPEN
+
+
+async def test_a_group_is_resolved_also_by_a_clock_that_is_behind(groups: Groups, store: Store) -> None:
+    await bury(store, [letter(store, age_ms=-50)])
+    (group,) = await groups.list(GroupBy.CODE)
+    await groups.resolve(GroupBy.CODE, group.counts.key)
+    assert (await only(groups)).standing.state is GroupState.RESOLVED
+
+
+async def test_a_group_names_the_queues_that_it_spans(groups: Groups, store: Store) -> None:
+    await bury(store, [letter(store, queue=queue) for queue in ("orders", "email:send", "orders")])
+    assert (await only(groups)).counts.queues == ("email:send", "orders")
+    assert [one.counts.queues for one in await groups.list(GroupBy.QUEUE)] == [("orders",), ("email:send",)]
+    (narrowed,) = await groups.list(GroupBy.CODE, parse("queue:orders"))
+    assert narrowed.counts.queues == ("orders",)
 
 
 async def test_a_filter_narrows_groups_also_by_payload(groups: Groups, store: Store) -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from redrive.core.failure import Kind
 from redrive.core.letters import LetterKey
-from redrive.core.ports import Store
+from redrive.core.store import Store
+from redrive.core.values import instant
 from redrive.core.verdict import Reason
-from redrive.office.documents.document import instant
 from redrive.office.filters import Filter, parse
 from redrive.office.index import CursorError, Index, LetterOrder, TenantPart
 from tests.office.deaths import MINUTE_MS, bury, letter

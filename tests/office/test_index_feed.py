@@ -16,7 +16,7 @@ from redis.asyncio import Redis
 from redrive.core.errors import StoreUnavailable
 from redrive.core.failure import Kind
 from redrive.core.letters import LetterKey
-from redrive.core.ports import OwnIndex, Store
+from redrive.core.store import OwnIndex, Store
 from redrive.core.verdict import Reason
 from redrive.office.filters import Filter
 from redrive.office.index import Index

@@ -9,8 +9,9 @@ import pytest
 
 from redrive.core.errors import StoreError
 from redrive.core.lifecycle import State
-from redrive.core.ports import PAGE, Store
+from redrive.core.ports import PAGE
 from redrive.core.settings import OfficeSettings
+from redrive.core.store import Store
 from redrive.office.audit import Query, read
 from redrive.office.documents.operations import operation_document
 from redrive.office.filters import FilterError

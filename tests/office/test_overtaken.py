@@ -7,7 +7,7 @@ from typing import cast
 
 from redrive.core.letters import LetterKey
 from redrive.core.lifecycle import State
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.office.operations import OperationKind, OperationState, Order, Selection, records
 from redrive.office.operations.move import move, new_id
 from redrive.office.operations.steps import Steps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from redrive.core.lanes import LaneState
-from redrive.core.ports import WORKER_RECORDS, Store
+from redrive.core.store import WORKER_RECORDS, Store
 from redrive.office.access import Access, Role
 from redrive.office.audit import Actor
 from redrive.office.playground import end_playground, may_play

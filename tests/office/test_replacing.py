@@ -1,4 +1,4 @@
-"""Re-drive to another queue, and edit and re-drive: a new message first, then the letter goes (P27, R28)."""
+"""Re-drive to another queue, and edit and re-drive: a new message first, then the letter goes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from redrive.core.errors import ConfigurationError
 from redrive.core.letters import Account, LetterKey
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Track
-from redrive.core.ports import Store
 from redrive.core.settings import OfficeSettings
+from redrive.core.store import Store
 from redrive.office.audit import Query, read
 from redrive.office.masking import Mask
 from redrive.office.operations import OperationError, OperationState, Selection

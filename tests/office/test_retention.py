@@ -10,9 +10,9 @@ import pytest
 
 from redrive.core.letters import DeadLetter
 from redrive.core.lifecycle import Move, State
-from redrive.core.ports import Store
 from redrive.core.retry import RetryPolicy
 from redrive.core.settings import FinishedSettings, RetentionSettings
+from redrive.core.store import Store
 from redrive.engine.upkeep import Housekeeping
 from redrive.office.archive.lines import ArchiveError
 from redrive.office.archive.reader import read_archive
@@ -22,7 +22,8 @@ from redrive.office.audit import AUDIT
 from redrive.office.retention.departure import Departure
 from redrive.office.retention.duty import BEAT_S, LOOK_S, Retention
 from redrive.office.retention.notice import Notice, notices
-from redrive.telemetry.events import Event, LettersArchived, LettersLeaving, RetentionFailed, Telemetry
+from redrive.telemetry.door import Telemetry
+from redrive.telemetry.events import Event, LettersArchived, LettersLeaving, RetentionFailed
 from tests.conformance.backends import Bench
 from tests.conformance.families import CONTENT, body_of, fan_out, running_parent
 from tests.conformance.makers import DAY_S, account, bury, counts, dead, drain, keys, letters

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from redrive.config import Settings
 from redrive.core.letters import DeadLetter
-from redrive.core.settings import FinishedSettings, RetentionSettings
+from redrive.core.settings import RetentionSettings
 from redrive.office.archive.reader import read_archive
 from redrive.office.archive.restore import restore
 from redrive.office.retention.duty import Retention
@@ -20,6 +20,7 @@ from redrive.wiring import make_store
 from tests.conformance.makers import DAY_S, letters
 from tests.office.letters import child, letter
 from tests.office.retention_child import POINTS
+from tests.programs import run
 
 _LETTERS = 600
 _DAY_MS = round(DAY_S * 1000)
@@ -45,7 +46,7 @@ def _one_of_many(number: int, at: int) -> DeadLetter:
 async def test_a_kill_while_letters_leave_loses_none(
     url: str, tmp_path: Path, point: str, make: Callable[[int, int], DeadLetter]
 ) -> None:
-    store, folder = make_store(url, FinishedSettings()), tmp_path / "archive"
+    store, folder = make_store(Settings(store=url)), tmp_path / "archive"
     settings = RetentionSettings(folder=str(folder))
     await store.open()
     try:
@@ -69,12 +70,9 @@ async def test_a_kill_while_letters_leave_loses_none(
 
 async def _die(*arguments: str) -> None:
     """Run the child until it has killed itself."""
-    child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.office.retention_child", *arguments, stderr=asyncio.subprocess.PIPE
-    )
-    async with asyncio.timeout(60):
-        _, errors = await child.communicate()
-    assert child.returncode == -signal.SIGKILL, errors.decode()
+    child = ["tests.office.retention_child", *arguments]
+    died = await asyncio.to_thread(run, child, timeout=60)
+    assert died.returncode == -signal.SIGKILL, died.stderr
 
 
 def _archived(folder: Path) -> list[DeadLetter]:

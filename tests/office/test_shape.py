@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.office.filters import Filter, parse
 from redrive.office.index import Index
 from redrive.office.shape import shape
@@ -57,6 +57,12 @@ async def test_a_filter_and_a_scope_narrow_the_table(index: Index, store: Store)
     table = await shape(index, parse("code:450"), scope="b")
     assert [(row.tenant, row.total) for row in table.rows] == [("b", 1)]
     assert table.total == 1
+
+
+async def test_a_letter_that_died_again_is_as_old_as_its_first_death(index: Index, store: Store) -> None:
+    await bury(store, [letter(store, first_age_ms=15 * MINUTE_MS)])
+    table = await shape(index, Filter())
+    assert table.counts[:4] == (0, 0, 1, 0)
 
 
 async def test_without_letters_the_table_is_empty(index: Index) -> None:

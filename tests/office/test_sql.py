@@ -1,4 +1,4 @@
-"""SQL over dead letters: the names of R8, what may be asked, what is refused and where, and every limit."""
+"""SQL over dead letters: the names of the entry, what may be asked, what is refused and where, and limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from redrive.core.failure import Kind
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.core.verdict import Reason
 from redrive.office.audit import AUDIT, Actor
 from redrive.office.documents.letters import letter_document
@@ -27,7 +27,8 @@ OURS = {
     "code": "lastFailureCode",
     "failure": "lastFailureReason",
     "attempts": "failedAttempts",
-    "died": "movedToDLQAt",
+    "died": "firstDiedAt",
+    "moved": "movedToDLQAt",
     "enqueued": "enqueuedAt",
     "payload": "originalData",
 }
@@ -60,6 +61,7 @@ async def test_a_row_says_what_the_letter_says_on_the_wire(sql: Sql, store: Stor
             body=b'{"n": "\xc3\xa9"}',
             attempts=3,
             redriven=2,
+            first_age_ms=3_600_000,
             kind=Kind.TEMPORARY,
             reason=Reason.EXHAUSTED,
         ),
@@ -71,6 +73,8 @@ async def test_a_row_says_what_the_letter_says_on_the_wire(sql: Sql, store: Stor
     for row, written in zip(answer.rows, letters, strict=True):
         told = dict(zip(answer.columns, row, strict=True))
         document = msgspec.to_builtins(letter_document(written, UNMASKED, WEEK_MS))
+        again = told.pop("redied")
+        assert again == (document["movedToDLQAt"] if written.died_again else None)
         for ours, wire in OURS.items():
             assert told.pop(ours) == told[wire]
         assert json.loads(str(told.pop("originalData"))) == document["originalData"]

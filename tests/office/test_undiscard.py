@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.office.audit import Query, read
 from redrive.office.operations import OperationKind, Order, Selection
 from tests.conformance.makers import letters as all_letters
@@ -75,3 +75,19 @@ async def test_what_was_discarded_is_listed_by_filter_and_in_pages(store: Store)
     assert sorted(found) == sorted([*ids["acme"], *ids["mails"]])
     scoped = make_office(store).acting(ANA, "globex").letters
     assert len((await scoped.find(discarded=True)).found) == 2
+
+
+async def test_no_cursor_of_a_bound_actor_names_a_queue_of_others(store: Store) -> None:
+    for queue in ("aaa-secret", "zzz-secret"):
+        await letters(store, 1, tenant="rival", queue=queue)
+    own = await _discarded(store)
+    find = make_office(store).acting(ANA, "acme").letters.find
+    found, cursor = [], None
+    while True:
+        page = (await find(discarded=True, after=cursor, limit=1)).document
+        found += [one.job_id for one in page.letters]
+        cursor = page.cursor
+        if cursor is None:
+            break
+        assert "secret" not in cursor
+    assert sorted(found) == sorted([*own["acme"], *own["mails"]])

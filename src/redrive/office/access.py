@@ -20,16 +20,18 @@ from typing import Any
 from redrive.core.errors import ConfigurationError, StoreError, VersionConflict
 from redrive.core.grants import QueuePatterns, SenderDomains
 from redrive.core.message import check_tenant
-from redrive.core.ports import Store
 from redrive.core.records import Document, Record
 from redrive.office.audit import Actor, action
+from redrive.office.ports import Books
 from redrive.office.records import every_record
 from redrive.office.view import MayNotReveal
 
 KEY_RECORDS = "key"
+NAME_LENGTH = 200
 OVERLAP = timedelta(days=1)
 USE_S = 60.0
 LONGEST = timedelta(days=3650)
+_ID = re.compile(r"[0-9a-f]{12}", re.ASCII)
 _KEY = re.compile(r"rdk_([0-9a-f]{12})_([A-Za-z0-9_-]{43})", re.ASCII)
 
 
@@ -115,7 +117,7 @@ class Credential:
 class Access:
     """The keys of a store, for one actor; who may not reveal makes no key that may."""
 
-    def __init__(self, store: Store, actor: Actor, *, reveals: bool = True) -> None:
+    def __init__(self, store: Books, actor: Actor, *, reveals: bool = True) -> None:
         self._store = store
         self._actor = actor
         self._reveals = reveals
@@ -129,22 +131,35 @@ class Access:
         async with action(self._store, self._actor, "create key", _subject(made)):
             return made, await self._keep(made)
 
-    async def list(self) -> list[Credential]:
-        """Every key, revoked ones included."""
-        return [_credential(record) async for record in every_record(self._store, KEY_RECORDS)]
+    async def list(self, *, ended: bool = False) -> list[Credential]:
+        """The keys that are let in, the oldest first; with `ended` also those that were revoked or ended."""
+        now = self._store.now()
+        found = [_credential(record) async for record in every_record(self._store, KEY_RECORDS)]
+        return sorted((key for key in found if ended or key.lives(now)), key=lambda key: key.created_at)
 
     async def find(self, key_id: str) -> Credential | None:
         """One key, or None when there is none of this id."""
         record = await self._store.get_record(KEY_RECORDS, key_id)
         return None if record is None else _credential(record)
 
-    async def revoke(self, key_id: str) -> bool:
-        """End a key at once; False when there is no such key."""
+    async def revoke(self, key_id: str) -> Credential | None:
+        """End a key at once; None when there is no such key. One that was revoked before stays as it is."""
+        if not is_id(key_id):
+            return None
+        before_at: int | None = None
+
+        def end(known: Document) -> Document:
+            nonlocal before_at
+            before_at = known["revokedAt"]
+            return {"revokedAt": self._store.now() if before_at is None else before_at}
+
         async with action(self._store, self._actor, "revoke key", {"key": key_id}) as current:
-            ended = await self._change(key_id, lambda _: {"revokedAt": self._store.now()})
-            if ended:
-                current.result["revoked"] = True
-        return ended
+            if not await self._change(key_id, end):
+                return None
+            current.result["revoked"] = before_at is None
+            if before_at is not None:
+                current.result["revokedAt"] = before_at
+        return await self.find(key_id)
 
     async def rotate(self, key_id: str, overlap: timedelta = OVERLAP) -> tuple[Credential, str] | None:
         """A new key with everything that the old one may; the old one ends after the overlap.
@@ -175,11 +190,15 @@ class Access:
 
     def _make(self, role: Role, tenant: str | None, name: str, limits: Limits) -> Credential:
         if role is Role.SUBMIT and tenant is None:
-            raise ConfigurationError("a submit key belongs to a tenant: give --tenant")
+            raise ConfigurationError(
+                "a submit key belongs to a tenant: name it, with --tenant or as companyId"
+            )
         if tenant is not None:
             check_tenant(tenant)
+        if len(name) > NAME_LENGTH:
+            raise ConfigurationError(f"a key's name has at most {NAME_LENGTH} characters, not {len(name):,}")
         if role is Role.SUBMIT and limits.reveal:
-            raise ConfigurationError("a submit key reads nothing that is masked: leave --reveal out")
+            raise ConfigurationError("a submit key reads nothing that is masked: do not grant it reveal")
         if role is not Role.SUBMIT and (limits.senders or limits.queues):
             raise ConfigurationError("sender domains and queues are for submit keys: leave them out")
         if limits.lifetime is not None and not timedelta() < limits.lifetime <= LONGEST:
@@ -216,7 +235,19 @@ class Access:
         return False
 
 
-async def verify(store: Store, text: str) -> Credential | None:
+def is_id(text: str) -> bool:
+    """Whether a key or a session can have this id; what cannot be needs no row in the audit."""
+    return _ID.fullmatch(text) is not None
+
+
+async def find_key(store: Books, key_id: str) -> Credential | None:
+    """The key of this id; None when there is none that is let in."""
+    record = await store.get_record(KEY_RECORDS, key_id)
+    found = None if record is None else _credential(record)
+    return found if found is not None and found.lives(store.now()) else None
+
+
+async def verify(store: Books, text: str) -> Credential | None:
     """The credential of a key's text, or None when it is unknown, wrong, revoked or past its time."""
     match = _KEY.fullmatch(text)
     if match is None:
@@ -233,7 +264,7 @@ async def verify(store: Store, text: str) -> Credential | None:
     return credential
 
 
-async def _note_use(store: Store, record: Record, now: int) -> None:
+async def _note_use(store: Books, record: Record, now: int) -> None:
     """Keep when the key was last used. No reason to refuse: another process may have done it."""
     with suppress(VersionConflict, StoreError):
         document = {**record.document, "usedAt": now}

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from redrive.core.ports import PAGE, Store
+from redrive.core.ports import PAGE
 from redrive.core.records import JournalRow
 from redrive.office.chain import AUDIT, Head, Verification, add, add_once, head_of, journal, verify
+from redrive.office.ports import Books
 
 if TYPE_CHECKING:
     from redrive.office.view import View
@@ -84,7 +85,7 @@ class Query:
 
 @asynccontextmanager
 async def action(
-    store: Store, actor: Actor, verb: str, subject: Mapping[str, Any]
+    store: Books, actor: Actor, verb: str, subject: Mapping[str, Any]
 ) -> AsyncIterator[AuditedAction]:
     """Write the intent, let the caller act, write the outcome."""
     current = AuditedAction(uuid4().hex)
@@ -99,27 +100,27 @@ async def action(
 
 
 async def add_intent(
-    store: Store, action_id: str, actor: Actor, verb: str, subject: Mapping[str, Any]
+    store: Books, action_id: str, actor: Actor, verb: str, subject: Mapping[str, Any]
 ) -> Head:
     """The row before an action."""
     return await add(store, _lead(action_id, actor, verb) | {"row": "intent", "subject": dict(subject)})
 
 
 async def add_later(
-    store: Store, after: int, action_id: str, actor: Actor, verb: str, more: Mapping[str, Any]
+    store: Books, after: int, action_id: str, actor: Actor, verb: str, more: Mapping[str, Any]
 ) -> Head:
     """A later row of an action that several processes may carry on: written once after a position."""
     return await add_once(store, after, _lead(action_id, actor, verb) | dict(more))
 
 
-async def read(store: Store, query: Query, *, after: int = 0) -> AsyncIterator[JournalRow]:
+async def read(store: Books, query: Query, *, after: int = 0) -> AsyncIterator[JournalRow]:
     """The rows that a query wants, in order."""
     async for row in journal(store, after=after):
         if query.wants(row):
             yield row
 
 
-async def latest(store: Store, query: Query, limit: int, *, before: int | None = None) -> list[JournalRow]:
+async def latest(store: Books, query: Query, limit: int, *, before: int | None = None) -> list[JournalRow]:
     """The last rows that a query wants, the newest first; `before` is a position to go on from."""
     found: list[JournalRow] = []
     end = (await head_of(store)).position
@@ -133,7 +134,7 @@ async def latest(store: Store, query: Query, limit: int, *, before: int | None =
     return found[:limit]
 
 
-async def interrupted(store: Store) -> list[JournalRow]:
+async def interrupted(store: Books) -> list[JournalRow]:
     """The intent rows without an outcome: of actions that are under way, or whose process died."""
     waiting: dict[str, JournalRow] = {}
     async for row in journal(store):
@@ -157,7 +158,7 @@ def _lead(action_id: str, actor: Actor, verb: str) -> dict[str, Any]:
 class Audit:
     """The audit for who may see all of it: for nobody who is bound to a tenant."""
 
-    def __init__(self, store: Store, view: View) -> None:
+    def __init__(self, store: Books, view: View) -> None:
         self._store = store
         self._view = view
 

@@ -19,7 +19,7 @@ from redrive.core.ports import PAGE
 from redrive.core.verdict import Reason
 from redrive.office.audit import Actor
 from redrive.office.filters import Filter, parse
-from redrive.office.filters.terms import Aged, Comparison, Named, NameField
+from redrive.office.filters.terms import Comparison, Dated, MomentField, Named, NameField
 from redrive.office.index import Found
 from redrive.office.office import Office
 from redrive.office.operations.operation import (
@@ -61,22 +61,23 @@ class CoolDowns:
         """The shortest there is; None when all is off."""
         return min((each for each in (self.usual_s, *self.queues.values()) if each is not None), default=None)
 
-    def filters(self) -> list[Filter]:
-        """The letters that have been dead for long enough, by cool-down."""
+    def filters(self, now: int) -> list[Filter]:
+        """The letters that have been dead for long enough, by cool-down; each death begins it anew."""
         own = {each: tuple(name for name in self.queues if self.queues[name] == each) for each in self._own()}
-        asked = [_dead_for(each, Named(NameField.QUEUE, names)) for each, names in own.items()]
+        asked = [_dead_for(each, now, Named(NameField.QUEUE, names)) for each, names in own.items()]
         if self.usual_s is not None:
             others = [Named(NameField.QUEUE, tuple(self.queues), negated=True)] if self.queues else []
-            asked.append(_dead_for(self.usual_s, *others))
+            asked.append(_dead_for(self.usual_s, now, *others))
         return asked
 
     def _own(self) -> list[float]:
         return sorted({each for each in self.queues.values() if each is not None})
 
 
-def _dead_for(cool_down_s: float, *queues: Named) -> Filter:
+def _dead_for(cool_down_s: float, now: int, *queues: Named) -> Filter:
     asked = parse(f"kind:temporary reason:{Reason.EXHAUSTED} redriven:<{ROUNDS}")
-    return Filter((*asked.terms, Aged(Comparison.MORE, max(1, round(cool_down_s))), *queues))
+    before_at = now - 1000 * max(1, round(cool_down_s))
+    return Filter((*asked.terms, Dated(MomentField.MOVED, Comparison.LESS, before_at), *queues))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,7 @@ class Automatic:
     async def _causes(self) -> dict[Cause, list[str]]:
         """The letters that may come back, by cause, oldest first."""
         causes: dict[Cause, list[str]] = {}
-        for asked in self._cool_downs.filters():
+        for asked in self._cool_downs.filters(self._index.now()):
             async for account in self._meant(asked):
                 ids = causes.setdefault((account.message.queue, account.failures[-1].fingerprint), [])
                 if len(ids) < _LETTERS:

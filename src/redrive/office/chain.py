@@ -17,8 +17,9 @@ from hashlib import sha256
 from typing import Any
 
 from redrive.core.errors import VersionConflict
-from redrive.core.ports import PAGE, Store
+from redrive.core.ports import PAGE
 from redrive.core.records import JournalRow
+from redrive.office.ports import Books
 
 AUDIT = "audit"
 HEAD_RECORDS = "audit_head"
@@ -67,7 +68,7 @@ class Verification:
         return not self.faults
 
 
-async def add(store: Store, row: Row) -> Head:
+async def add(store: Books, row: Row) -> Head:
     """Add a row at the end, whoever else adds one now."""
     while True:
         written = await _try_add(store, await head_of(store), row)
@@ -75,7 +76,7 @@ async def add(store: Store, row: Row) -> Head:
             return written
 
 
-async def add_once(store: Store, after: int, row: Row) -> Head:
+async def add_once(store: Books, after: int, row: Row) -> Head:
     """Add a row unless one of the same action and sort stands after a position already.
 
     It is added after the last row that was looked at: what another adds meanwhile is looked at first.
@@ -92,7 +93,7 @@ async def add_once(store: Store, after: int, row: Row) -> Head:
             return written
 
 
-async def _try_add(store: Store, head: Head, row: Row) -> Head | None:
+async def _try_add(store: Books, head: Head, row: Row) -> Head | None:
     """Add a row after this head; None when the journal has gone on meanwhile.
 
     Where the end was cut off, the row goes on from what is left with the hash of the one that is gone, so
@@ -113,7 +114,7 @@ async def _try_add(store: Store, head: Head, row: Row) -> Head | None:
         return written
 
 
-async def journal(store: Store, *, after: int = 0) -> AsyncIterator[JournalRow]:
+async def journal(store: Books, *, after: int = 0) -> AsyncIterator[JournalRow]:
     """Every row of the audit from after a position."""
     while page := await store.read_journal(AUDIT, after=after, limit=PAGE):
         for row in page:
@@ -121,7 +122,7 @@ async def journal(store: Store, *, after: int = 0) -> AsyncIterator[JournalRow]:
         after = page[-1].position
 
 
-async def head_of(store: Store) -> Head:
+async def head_of(store: Books) -> Head:
     """The last row of the audit: the one that is remembered, or a later one."""
     head, _ = await _remembered(store)
     async for row in journal(store, after=head.position):
@@ -129,7 +130,7 @@ async def head_of(store: Store) -> Head:
     return head
 
 
-async def verify(store: Store, known: Head | None = None) -> Verification:
+async def verify(store: Books, known: Head | None = None) -> Verification:
     """Read the whole chain; `known` is a head that was kept elsewhere and must still be in it."""
     remembered, version = await _remembered(store)
     anchors = [one for one in (remembered if version else None, known) if one is not None]
@@ -184,14 +185,14 @@ def _hash_of(row: JournalRow) -> str:
     return str(row.document.get("hash") or digest(row.position, row.document))
 
 
-async def _remembered(store: Store) -> tuple[Head, int]:
+async def _remembered(store: Books) -> tuple[Head, int]:
     record = await store.get_record(HEAD_RECORDS, AUDIT)
     if record is None:
         return Head(), 0
     return Head(int(record.document["position"]), str(record.document["hash"])), record.version
 
 
-async def _remember(store: Store, head: Head, *, cut: bool) -> None:
+async def _remember(store: Books, head: Head, *, cut: bool) -> None:
     """Keep the head, unless a later one is kept already; after a cut the later one is gone."""
     while True:
         kept, version = await _remembered(store)

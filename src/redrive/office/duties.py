@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 
+from redrive.office.alerts.watch import AlertWatch
 from redrive.office.automatic import Automatic, CoolDowns
 from redrive.office.deaths import Deaths
 from redrive.office.leases import DutyLease, holder_name
@@ -49,6 +50,8 @@ class Duties:
         automatic = CoolDowns(office.settings.automatic_s, cool_downs)
         if automatic.shortest_s is not None:
             alone["automatic"] = Automatic(office, automatic).step
+        if office.alerting.settings.live_rules:
+            alone["alerts"] = AlertWatch(office, emit).step
         self._steps = {name: self._alone(name, step) for name, step in alone.items()}
 
     def steps(self) -> Mapping[str, Duty]:

@@ -15,11 +15,11 @@ from difflib import get_close_matches
 import apsw
 
 from redrive.core.redaction import redact
+from redrive.machine.statements import load_sections
 from redrive.office.filters import Condition, Filter
 from redrive.office.filters.terms import Named, NameField, Term
 from redrive.office.index import Index, TimeLimit
 from redrive.office.index.find import count
-from redrive.office.statements import load_sql
 
 TERMS = 10
 NEAR = 3
@@ -27,7 +27,7 @@ _TIME_S = 0.5
 _VALUES = 2_000
 _ALIKE = 0.6
 _SHOWN_FIELDS = frozenset((NameField.QUEUE, NameField.TENANT, NameField.CODE, NameField.KIND))
-_SQL = load_sql("find")
+_SQL = load_sections("redrive.office", "statements/find.sql")
 
 
 @dataclass(frozen=True, slots=True)

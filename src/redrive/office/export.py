@@ -33,6 +33,7 @@ COLUMNS = (
     "lastFailureTimestamp",
     "enqueuedAt",
     "movedToDLQAt",
+    "firstDiedAt",
     "ttl",
     "generation",
     "fingerprint",

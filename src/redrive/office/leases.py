@@ -11,7 +11,7 @@ import secrets
 import socket
 
 from redrive.core.errors import VersionConflict
-from redrive.core.ports import Store
+from redrive.office.ports import Books
 
 
 def holder_name() -> str:
@@ -22,7 +22,7 @@ def holder_name() -> str:
 class DutyLease:
     """One right, kept as a record that expires by itself."""
 
-    def __init__(self, store: Store, kind: str, name: str, holder: str, ttl_s: float) -> None:
+    def __init__(self, store: Books, kind: str, name: str, holder: str, ttl_s: float) -> None:
         self._store = store
         self._kind = kind
         self._name = name

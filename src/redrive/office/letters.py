@@ -11,6 +11,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from redrive.core.letters import Account, DeadLetter, as_letter
 from redrive.core.lifecycle import State
 from redrive.core.ports import PAGE
@@ -264,5 +266,5 @@ def _brief(letter: DeadLetter) -> DeadLetter:
     size = len(letter.message.body) + len(letter.shared or b"")
     if size <= _LISTED_BYTES:
         return letter
-    message = replace(letter.message, body=b'{"leftOut":"%d bytes"}' % size)
+    message = msgspec.structs.replace(letter.message, body=b'{"leftOut":"%d bytes"}' % size)
     return replace(letter, message=message, shared=None)

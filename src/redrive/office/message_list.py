@@ -13,15 +13,18 @@ from dataclasses import dataclass
 from redrive.core.errors import InvalidMessage
 from redrive.core.lanes import Lane
 from redrive.core.letters import Listed, MessagePage, MessagePhase
-from redrive.core.ports import PAGE, Store
+from redrive.core.ports import PAGE
+from redrive.core.totals import MINUTE_MS
 from redrive.office.audit import Actor, action
 from redrive.office.documents.messages import MessageListDocument, listed_message
 from redrive.office.index import CursorError
+from redrive.office.ports import LetterStore
 from redrive.office.queues import Queues
 from redrive.office.tenants import NoTenant, Tenants
 from redrive.office.view import OfficeAnswer, View
 
 _CALLS = 50
+_DUE_LOOKED = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +44,21 @@ class Removed:
     waiting: int
 
 
+@dataclass(frozen=True, slots=True)
+class DueSoon:
+    """How many messages become due in each of the next minutes, of the first `looked` that are scheduled."""
+
+    counts: tuple[int, ...]
+    looked: int
+    complete: bool
+
+
 class MessageList:
     """The verbs on many messages."""
 
-    def __init__(self, store: Store, actor: Actor, view: View, queues: Queues, tenants: Tenants) -> None:
+    def __init__(
+        self, store: LetterStore, actor: Actor, view: View, queues: Queues, tenants: Tenants
+    ) -> None:
         self._store = store
         self._actor = actor
         self._view = view
@@ -64,13 +78,30 @@ class MessageList:
         """Messages in a phase that the actor may see; `older_than_s` counts from when they were accepted."""
         if tenant is not None and not self._view.sees(tenant):
             raise NoTenant(tenant)
-        names = await self._store.queue_names() if queue is None else [await self._queues.named(queue)]
+        names = await self._queues.known() if queue is None else [await self._queues.named(queue)]
         before_at = None if older_than_s is None else self._store.now() - round(1000 * older_than_s)
         page = await self._page(names, phase, tenant or self._view.scope, before_at, after, limit)
         document = MessageListDocument(
             messages=[listed_message(one) for one in page.messages], cursor=page.cursor
         )
         return OfficeAnswer(page, document)
+
+    async def due_soon(self, queue: str, minutes: int = 30) -> DueSoon:
+        """How many scheduled messages of a queue become due in each of the next minutes."""
+        name, now = await self._queues.named(queue), self._store.now()
+        counts, looked, place = [0] * minutes, 0, None
+        while looked < _DUE_LOOKED:
+            page = await self._store.messages(
+                name, MessagePhase.SCHEDULED, tenant=self._view.scope, after=place, limit=PAGE
+            )
+            for one in page.messages:
+                minute = (one.due_at - now) // MINUTE_MS
+                if 0 <= minute < minutes:
+                    counts[minute] += 1
+            looked, place = looked + len(page.messages), page.cursor
+            if place is None:
+                break
+        return DueSoon(tuple(counts), looked, complete=place is None)
 
     async def waiting(self, tenant: str, queue: str | None = None) -> list[Lane]:
         """A tenant's lanes in which something waits: what `remove` would empty."""

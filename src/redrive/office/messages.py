@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, assert_never
 from redrive.core.lanes import Lane, LaneState
 from redrive.core.letters import Account
 from redrive.core.lifecycle import Move, State
-from redrive.core.ports import QueueCounts, Store
 from redrive.core.redaction import redact
+from redrive.core.store import QueueCounts
 from redrive.core.verdict import Reason
 from redrive.office.audit import Actor, action
 from redrive.office.beginnings import whole_id
 from redrive.office.documents.letters import ShownMessage, shown_message
+from redrive.office.ports import OfficeStore
 from redrive.office.queues import live_workers
 from redrive.office.view import NotFound, OfficeAnswer, View
 
@@ -97,7 +98,7 @@ class Messages:
         return await _why(self._store, account)
 
 
-async def _why(store: Store, account: Account) -> str:
+async def _why(store: OfficeStore, account: Account) -> str:
     """Why a message waits, where it is, or what became of it."""
     match account.state:
         case State.WAITING:
@@ -144,7 +145,7 @@ def _help(reason: Reason, redrive: str) -> str:
     assert_never(reason)
 
 
-async def _why_removed(store: Store, account: Account) -> str:
+async def _why_removed(store: OfficeStore, account: Account) -> str:
     removal = account.removal
     if removal is None:
         return "it was removed"
@@ -156,7 +157,7 @@ async def _why_removed(store: Store, account: Account) -> str:
     return text
 
 
-async def _replacement(store: Store, message_id: str) -> str:
+async def _replacement(store: OfficeStore, message_id: str) -> str:
     found = await store.get(message_id)
     if found is None:
         return f"Message {message_id} took its place, and has finished and been cleaned up since"
@@ -166,7 +167,7 @@ async def _replacement(store: Store, message_id: str) -> str:
     )
 
 
-async def _why_claimed(store: Store, account: Account) -> str:
+async def _why_claimed(store: OfficeStore, account: Account) -> str:
     queue, until_at, now = account.message.queue, account.lease_until_at, store.now()
     workers = [worker for worker in await live_workers(store) if queue in worker.queues]
     who = f"worker {workers[0].name}" if len(workers) == 1 else "a worker"
@@ -178,7 +179,7 @@ async def _why_claimed(store: Store, account: Account) -> str:
     return f"{text}, and is sure of it for {_span(until_at - now)}, longer when it says so"
 
 
-async def _why_waiting(store: Store, account: Account) -> str:
+async def _why_waiting(store: OfficeStore, account: Account) -> str:
     message = account.message
     counts = {one.queue: one for one in await store.queues()}.get(message.queue)
     lane = await store.lane(message.queue, message.tenant)

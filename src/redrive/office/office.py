@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from redrive.core.ports import Store
 from redrive.core.settings import OfficeSettings, RetentionSettings
 from redrive.office.access import Access
+from redrive.office.alerts import Alerts
+from redrive.office.alerts.channels import Alerting
 from redrive.office.audit import Actor, Audit
+from redrive.office.destinations import Destinations
 from redrive.office.groups import Groups
+from redrive.office.health import OutboxCheck
 from redrive.office.index import Index
 from redrive.office.letters import Letters
 from redrive.office.masking import Mask
@@ -23,22 +27,33 @@ from redrive.office.messages import Messages
 from redrive.office.operations import Operations
 from redrive.office.operations.bodies import BodyRules
 from redrive.office.operations.choice import Policy
+from redrive.office.overview import Overview
+from redrive.office.ports import OfficeStore
 from redrive.office.queues import Queues
+from redrive.office.saved_views import SavedViews
+from redrive.office.sessions import Sessions
 from redrive.office.sql import Sql
+from redrive.office.suggestions import Suggestions
 from redrive.office.tenants import Tenants
 from redrive.office.view import View
+
+if TYPE_CHECKING:
+    from redrive.telemetry.traces import Traces
 
 
 @dataclass(frozen=True, slots=True)
 class Office:
-    """The office of a store. `policy` is how a queue retries, `bodies` what a queue takes that has a form."""
+    """The office of a store. `policy` is how a queue retries, `bodies` what a queue takes that has a form,
+    `traces` makes a span of each re-drive, `alerting` is what is watched and who is told."""
 
-    store: Store
+    store: OfficeStore
     index: Index
     policy: Policy
     settings: OfficeSettings
     retention: RetentionSettings
     bodies: BodyRules = field(default_factory=dict)
+    traces: Traces | None = None
+    alerting: Alerting = field(default_factory=Alerting)
 
     @property
     def mask(self) -> Mask:
@@ -102,8 +117,36 @@ class ActingOffice:
         return Tenants(self._store, self.actor, self.view, self.queues)
 
     @cached_property
+    def overview(self) -> Overview:
+        return Overview(self._office, self.view, self.groups, self.operations, self.alerts, files=self._files)
+
+    @cached_property
     def access(self) -> Access:
         return Access(self._store, self.actor, reveals=self.view.reveals)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        return Sessions(self._store, self.actor)
+
+    @cached_property
+    def alerts(self) -> Alerts:
+        return Alerts(self._store, self._office.alerting, self.actor, self.view)
+
+    @cached_property
+    def saved_views(self) -> SavedViews:
+        return SavedViews(self._store, self.actor, self.view)
+
+    @cached_property
+    def suggestions(self) -> Suggestions:
+        return Suggestions(self._office.index, self.view)
+
+    @cached_property
+    def destinations(self) -> Destinations:
+        return Destinations(self._office.index, self.view, self.letters)
+
+    @cached_property
+    def outbox(self) -> OutboxCheck:
+        return OutboxCheck(self._office, self.view, self.alerts)
 
     @cached_property
     def sql(self) -> Sql:

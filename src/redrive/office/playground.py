@@ -10,14 +10,15 @@ from __future__ import annotations
 from contextlib import suppress
 
 from redrive.core.errors import VersionConflict
-from redrive.core.ports import WORKER_RECORDS, Store
+from redrive.core.store import WORKER_RECORDS
 from redrive.office.chain import head_of
+from redrive.office.ports import Switchboard
 
 _KIND = "playground"
 _ID = "simulator"
 
 
-async def may_play(store: Store) -> bool:
+async def may_play(store: Switchboard) -> bool:
     """Whether the simulator may have the mails of an open store; one without any history is marked."""
     if await store.get_record(_KIND, _ID) is not None:
         return True
@@ -28,12 +29,12 @@ async def may_play(store: Store) -> bool:
     return True
 
 
-async def end_playground(store: Store) -> None:
+async def end_playground(store: Switchboard) -> None:
     """Take the mark away, where there is one."""
     await store.delete_record(_KIND, _ID, expected=None)
 
 
-async def _is_untouched(store: Store) -> bool:
+async def _is_untouched(store: Switchboard) -> bool:
     """No queue, no row in the audit (so no key either), and no worker: somebody's store has one of them."""
     if await store.queue_names() or (await head_of(store)).position:
         return False

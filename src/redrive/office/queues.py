@@ -6,17 +6,20 @@ queues that the tenant has used, and sees its part of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from redrive.core.condition import Capacity, Description
 from redrive.core.lanes import LaneState
-from redrive.core.ports import PAGE, WORKER_RECORDS, QueueCounts, Store
+from redrive.core.ports import PAGE
 from redrive.core.records import Record
+from redrive.core.store import WORKER_RECORDS, QueueCounts, Records
 from redrive.office.audit import Actor, action
+from redrive.office.deletion import delete_queue
 from redrive.office.filters.terms import Named, NameField
+from redrive.office.ports import LetterStore
 from redrive.office.records import every_record
-from redrive.office.retention.notice import Notice, notices
 from redrive.office.view import NotFound, View
 
 _DLQ_ENDINGS = (":dlq", ".dlq")
@@ -33,12 +36,18 @@ class NoQueue(NotFound):
 
 @dataclass(frozen=True, slots=True)
 class LiveWorker:
-    """A worker that has said within the last seconds that it is alive."""
+    """A worker that has said within the last seconds that it is alive.
+
+    So many handlers run, of so many that may; `lag_s`: the longest wait for its event loop. None: not said.
+    """
 
     name: str
     host: str
     pid: int
     queues: tuple[str, ...]
+    running: int | None = None
+    limit: int | None = None
+    lag_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +66,7 @@ class QueueStatus:
 
 @dataclass(frozen=True, slots=True)
 class QueuePart:
-    """A queue, or a tenant's part of it."""
+    """A queue, or a tenant's part of it; of a broker's queue, what the broker itself has."""
 
     queue: str
     state: LaneState
@@ -65,22 +74,14 @@ class QueuePart:
     processing: int
     published: int
     dead: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoreStatus:
-    """How a store and its queues stand, and the letters that are about to leave."""
-
-    described: Description
-    capacity: Capacity
-    queues: list[QueueStatus]
-    notices: list[Notice]
+    broker_waiting: int | None = None
+    broker_dead: int | None = None
 
 
 class Queues:
     """The verbs on queues."""
 
-    def __init__(self, store: Store, actor: Actor, view: View) -> None:
+    def __init__(self, store: LetterStore, actor: Actor, view: View) -> None:
         self._store = store
         self._actor = actor
         self._view = view
@@ -92,7 +93,11 @@ class Queues:
         for candidate in (given, stripped):
             if candidate in names and await self._knows(candidate):
                 return candidate
-        raise NoQueue(given, [name for name in names if await self._knows(name)])
+        raise NoQueue(given, await self.known())
+
+    async def known(self) -> list[str]:
+        """The names of the queues that the actor knows."""
+        return [name for name in await self._store.queue_names() if await self._knows(name)]
 
     async def parts(self) -> list[QueuePart]:
         """Every queue that the actor knows, or its tenant's part of it."""
@@ -109,20 +114,7 @@ class Queues:
     async def every(self) -> list[QueueStatus]:
         """Every queue with its counts and its live workers."""
         self._view.demand_all()
-        workers = await live_workers(self._store)
-        return [
-            QueueStatus(counts, sum(counts.queue in worker.queues for worker in workers))
-            for counts in await self._store.queues()
-        ]
-
-    async def status(self) -> StoreStatus:
-        """How all stands."""
-        return StoreStatus(
-            queues=await self.every(),
-            described=await self._store.describe(),
-            capacity=await self._store.capacity(),
-            notices=await notices(self._store),
-        )
+        return statuses(await self._store.queues(), await live_workers(self._store))
 
     async def pause(self, given: str) -> str:
         """Hand out nothing more of a queue; its name."""
@@ -143,6 +135,13 @@ class Queues:
                 progress(total)
         return total
 
+    async def delete(self, given: str, progress: Callable[[int], None] = lambda _: None) -> int:
+        """Forget a queue that has nothing open, or QueueInUse; how many finished records went with it."""
+        self._view.demand_all()
+        queue = await self.named(given)
+        workers = sum(queue in worker.queues for worker in await live_workers(self._store))
+        return await delete_queue(self._store, self._actor, queue, workers, progress)
+
     async def _set(self, given: str, verb: str, state: LaneState) -> str:
         self._view.demand_all()
         queue = await self.named(given)
@@ -155,9 +154,15 @@ class Queues:
         return tenant is None or await self._store.lane(queue, tenant) is not None
 
 
-async def live_workers(store: Store) -> list[LiveWorker]:
+async def live_workers(store: Records) -> list[LiveWorker]:
     """The workers whose announcement has not expired."""
     return [_worker(record) async for record in every_record(store, WORKER_RECORDS)]
+
+
+def statuses(counts: Sequence[QueueCounts], workers: Sequence[LiveWorker]) -> list[QueueStatus]:
+    """Queues with how many of these workers serve each."""
+    serving = Counter(queue for worker in workers for queue in worker.queues)
+    return [QueueStatus(one, serving[one.queue]) for one in counts]
 
 
 def queue_term(queue: str) -> Named:
@@ -167,9 +172,27 @@ def queue_term(queue: str) -> Named:
 
 def _part(counts: QueueCounts) -> QueuePart:
     waiting = counts.pending + counts.scheduled + counts.retry_scheduled
-    return QueuePart(counts.queue, counts.state, waiting, counts.processing, counts.published, counts.dlq)
+    return QueuePart(
+        counts.queue,
+        counts.state,
+        waiting,
+        counts.processing,
+        counts.published,
+        counts.dlq,
+        counts.broker_waiting,
+        counts.broker_dead,
+    )
 
 
 def _worker(record: Record) -> LiveWorker:
     document = record.document
-    return LiveWorker(record.id, str(document["host"]), int(document["pid"]), tuple(document["queues"]))
+    figures: Mapping[str, Any] = document.get("figures", {})
+    return LiveWorker(
+        record.id,
+        str(document["host"]),
+        int(document["pid"]),
+        tuple(document["queues"]),
+        figures.get("running"),
+        figures.get("limit"),
+        figures.get("lagS"),
+    )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from redrive.core.ports import PAGE, Store
+from redrive.core.ports import PAGE
 from redrive.core.records import Record
+from redrive.core.store import Records
 
 
-async def every_record(store: Store, kind: str) -> AsyncIterator[Record]:
+async def every_record(store: Records, kind: str) -> AsyncIterator[Record]:
     """Each record of a kind, by id."""
     after = None
     while True:

@@ -11,10 +11,10 @@ from itertools import pairwise
 
 import apsw
 
+from redrive.machine.statements import load_sections
 from redrive.office.filters import Condition, Filter
 from redrive.office.index import Index
 from redrive.office.index.find import pieces
-from redrive.office.statements import load_sql
 
 _MINUTES = tuple(5 * 2**step for step in range(9))
 _DAYS = (7, 30)
@@ -31,7 +31,7 @@ def edges(now: int) -> dict[str, int]:
     return {f"edge_{number}": now - minutes * 60_000 for number, minutes in enumerate(BOUNDS_MINUTES)}
 
 
-_SQL = load_sql("shape")
+_SQL = load_sections("redrive.office", "statements/shape.sql")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,18 +6,21 @@ is not meant. What is changed takes effect on what already waits, and the audit 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from redrive.core.errors import ConfigurationError
 from redrive.core.lanes import Lane, LaneChange, LaneState
 from redrive.core.message import check_tenant
-from redrive.core.ports import PAGE, Store
+from redrive.core.ports import PAGE
 from redrive.office.audit import Actor, action
+from redrive.office.ports import Switchboard
 from redrive.office.queues import Queues
 from redrive.office.view import NotFound, View
 
 MOST_WEIGHT = 1_000
+MOST_CAP = 1_000_000
 
 
 class NoTenant(NotFound):
@@ -33,7 +36,7 @@ class NoTenant(NotFound):
 class Tenants:
     """The verbs on tenants."""
 
-    def __init__(self, store: Store, actor: Actor, view: View, queues: Queues) -> None:
+    def __init__(self, store: Switchboard, actor: Actor, view: View, queues: Queues) -> None:
         self._store = store
         self._actor = actor
         self._view = view
@@ -78,8 +81,8 @@ class Tenants:
             raise ConfigurationError("nothing to change: give a weight, a cap or a rate")
         if change.weight is not None and not 1 <= change.weight <= MOST_WEIGHT:
             raise ConfigurationError(f"weight is {change.weight}: give 1 to {MOST_WEIGHT:,}")
-        if change.cap is not None and change.cap < 0:
-            raise ConfigurationError(f"cap is {change.cap}: give at least 1, or 0 for none")
+        if change.cap is not None and not 0 <= change.cap <= MOST_CAP:
+            raise ConfigurationError(f"cap is {change.cap}: give 1 to {MOST_CAP:,}, or 0 for none")
         if change.unlimited and change.rate is not None:
             raise ConfigurationError(f"a rate of {change.rate} and no rate: give one of them")
         return await self._change("set tenant", tenant, queue, replace(change, state=None))

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from redrive.core.errors import RedriveError
-from redrive.core.ports import Store
 from redrive.office.audit import Actor, action
 from redrive.office.filters import Filter, parse
 from redrive.office.filters.masked import masked_filter
 from redrive.office.masking import UNMASKED, Mask
+from redrive.office.ports import Books
 
 F = TypeVar("F")
 D = TypeVar("D")
@@ -46,7 +46,7 @@ class OutOfScope(RedriveError):
 class View:
     """The eyes of one actor. `scope`: the tenant it is bound to; nothing of another exists for it."""
 
-    def __init__(self, store: Store, actor: Actor, scope: str | None, mask: Mask, *, reveals: bool) -> None:
+    def __init__(self, store: Books, actor: Actor, scope: str | None, mask: Mask, *, reveals: bool) -> None:
         self._store = store
         self._actor = actor
         self._mask = mask
@@ -71,6 +71,10 @@ class View:
         """MayNotReveal when that is asked for and is not this actor's."""
         if reveal and not self.reveals:
             raise MayNotReveal
+
+    def hides(self, name: str) -> bool:
+        """Whether what stands under this name in a payload is masked in lists."""
+        return self._mask.hides(name)
 
     async def mask(self, subject: Mapping[str, Any], *, reveal: bool) -> Mask:
         """The mask to show something with; where there is to be none, the audit says who sees what."""

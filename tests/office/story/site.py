@@ -6,13 +6,12 @@ import asyncio
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 from redrive import Redrive, Submission
@@ -21,6 +20,7 @@ from redrive.core.lifecycle import State
 from redrive.core.ports import PAGE
 from tests.office.desks import desk
 from tests.office.story import shop
+from tests.programs import PIPE, STDOUT, Program, run
 from tests.waiting import wait_until
 
 TENANTS = tuple(f"tenant{number:02d}" for number in range(12))
@@ -52,36 +52,24 @@ class Site:
         self.more: dict[str, str] = {}
         self.causes: dict[str, str] = {}
         self.app = Redrive(url)
-        self._processes: list[subprocess.Popen[str]] = []
+        self._processes: list[Program] = []
         shutil.copy(source, folder / "shop.py")
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str) -> Program:
         """A command that runs beside the test; its errors go to a file."""
         with (self.folder / f"{arguments[0]}.log").open("a") as log:
-            process = subprocess.Popen(
-                _command(arguments),
-                cwd=self.folder,
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
+            process = Program(["redrive", *arguments], cwd=self.folder, env=self._environment(), stderr=log)
         self._processes.append(process)
         return process
 
-    async def finish(self, *arguments: str, merged: bool = False) -> subprocess.CompletedProcess[str]:
+    async def finish(self, *arguments: str, merged: bool = False) -> CompletedProcess[str]:
         """A command, run to its end; `merged`: both outputs in one, as on a terminal."""
         return await asyncio.to_thread(
-            subprocess.run,
-            _command(arguments),
+            run,
+            ["redrive", *arguments],
             cwd=self.folder,
             env=self._environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT if merged else subprocess.PIPE,
-            text=True,
-            check=False,
+            stderr=STDOUT if merged else PIPE,
             timeout=_PATIENCE_S,
         )
 
@@ -156,14 +144,10 @@ async def open_site(folder: Path, url: str, source: str = shop.__file__) -> Asyn
         site.stop()
 
 
-def first_document(process: subprocess.Popen[str]) -> Any:
+def first_document(process: Program) -> Any:
     """The JSON document that a command prints when it has begun."""
     assert process.stdout is not None
     return json.loads(process.stdout.readline())
-
-
-def _command(arguments: tuple[str, ...]) -> list[str]:
-    return [sys.executable, "-m", "redrive", *arguments]
 
 
 def _tenant(order: dict[str, Any]) -> str:

@@ -18,14 +18,14 @@ import msgspec
 
 from redrive.core.errors import RedriveError
 from redrive.core.failure import Failure, Kind, Scope
-from redrive.core.letters import DeadLetter, Redriven, RedriveResult
+from redrive.core.letters import DeadLetter, Redriven, RedriveResult, first_death
 from redrive.core.lifecycle import State
 from redrive.core.message import Message, Progress, Track
 from redrive.core.verdict import Reason
 
 FORMAT = "redrive letters"
-VERSION = 2
-READABLE = (1, 2)
+VERSION = 4
+READABLE = (1, 2, 3, 4)
 SHARED_LINES = 8
 
 
@@ -57,7 +57,7 @@ class Trailer(ArchiveLine, frozen=True):
 
 
 class ArchivedFailure(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """One failed attempt."""
+    """One failed attempt. Before version 4 it has neither `durationMs` nor a delay."""
 
     at: int
     attempt: int
@@ -67,6 +67,9 @@ class ArchivedFailure(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
     scope: Scope | None
     fingerprint: str
     traceback: str | None
+    duration_ms: int | None = None
+    delay_ms: int | None = None
+    delay_asked: bool = False
 
 
 class ArchivedRedrive(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -88,7 +91,7 @@ class Shared(ArchiveLine, frozen=True):
 
 
 class Letter(ArchiveLine, frozen=True):
-    """A dead letter. Either `body` or `base64` holds its body."""
+    """A dead letter. Either `body` or `base64` holds its body. Before version 3 it has no `firstDiedAt`."""
 
     job_id: str
     company_id: str
@@ -112,6 +115,7 @@ class Letter(ArchiveLine, frozen=True):
     fingerprint: str
     failures: tuple[ArchivedFailure, ...]
     redrives: tuple[ArchivedRedrive, ...]
+    first_died_at: int | None = None
 
 
 AnyLine = Header | Shared | Letter | Trailer
@@ -169,6 +173,7 @@ def from_letter(letter: DeadLetter) -> Letter:
         fingerprint=letter.fingerprint,
         failures=tuple(map(_from_failure, letter.failures)),
         redrives=tuple(map(_from_redriven, letter.redrives)),
+        first_died_at=letter.first_died_at,
     )
 
 
@@ -205,14 +210,28 @@ def to_letter(line: Letter, shared: bytes | None = None) -> DeadLetter:
             each.scope,
             each.fingerprint,
             each.traceback,
+            each.duration_ms,
+            each.delay_ms,
+            each.delay_asked,
         )
         for each in line.failures
     )
     redrives = tuple(
         Redriven(each.at, each.generation, each.actor, each.operation, each.result) for each in line.redrives
     )
+    first_died_at = line.first_died_at
+    if first_died_at is None:
+        first_died_at = first_death(line.died_at, failures, redrives)
     return DeadLetter(
-        message, progress, line.reason, line.died_at, line.fingerprint, failures, redrives, shared
+        message,
+        progress,
+        line.reason,
+        line.died_at,
+        first_died_at,
+        line.fingerprint,
+        failures,
+        redrives,
+        shared,
     )
 
 
@@ -244,6 +263,9 @@ def _from_failure(failure: Failure) -> ArchivedFailure:
         failure.scope,
         failure.fingerprint,
         failure.traceback,
+        failure.duration_ms,
+        failure.delay_ms,
+        failure.delay_asked,
     )
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from redrive.core.letters import DeadLetter
-from redrive.core.ports import Store
 from redrive.office.archive.reader import archive_pages
+from redrive.office.ports import LetterStore
 from redrive.office.retention.departure import DAY_MS
 from redrive.office.retention.notice import Notice, read_notice, write_notice
 
@@ -26,7 +26,7 @@ class Restored:
     skipped: int
 
 
-async def restore(store: Store, path: Path, sha256: str | None = None) -> AsyncIterator[Restored]:
+async def restore(store: LetterStore, path: Path, sha256: str | None = None) -> AsyncIterator[Restored]:
     """Bury the letters of an archive, page by page; ArchiveError before the first when it is not whole.
 
     With a hash, it must be the archive that had this one.
@@ -38,7 +38,7 @@ async def restore(store: Store, path: Path, sha256: str | None = None) -> AsyncI
         yield Restored(ids, len(page) - len(ids))
 
 
-async def _spare(store: Store, page: Iterable[DeadLetter], spared: set[str]) -> None:
+async def _spare(store: LetterStore, page: Iterable[DeadLetter], spared: set[str]) -> None:
     """Let nothing leave the queues of these letters for a day."""
     for queue in {letter.message.queue for letter in page} - spared:
         leave_at, written = store.now() + DAY_MS, False

@@ -1,20 +1,24 @@
-"""Queues, tenants, keys, status, the audit and SQL as they go out."""
+"""Queues, tenants and what is announced of their letters, as they go out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from redrive.core.lanes import Lane
-from redrive.core.records import JournalRow
-from redrive.office.documents.document import Document, instant
+from redrive.core.values import instant
+from redrive.office.documents.document import Document
 
 if TYPE_CHECKING:
-    from redrive.office.access import Credential
-    from redrive.office.chain import Verification
-    from redrive.office.queues import QueuePart, QueueStatus, StoreStatus
+    from redrive.office.queues import QueuePart, QueueStatus
     from redrive.office.retention.notice import Notice
-    from redrive.office.sql import SqlAnswer
+
+
+class BrokerDepth(Document, frozen=True):
+    """What a broker has in a queue and in its dead-letter queue, not yet collected; null: no such queue."""
+
+    waiting: int | None
+    dlq: int | None
 
 
 class QueueSummary(Document, frozen=True):
@@ -26,6 +30,7 @@ class QueueSummary(Document, frozen=True):
     processing: int
     published: int
     dlq: int
+    broker: BrokerDepth | None = None
 
 
 class QueueList(Document, frozen=True):
@@ -39,6 +44,20 @@ class QueueState(Document, frozen=True):
 
     queue: str
     state: str
+
+
+class PurgedQueue(Document, frozen=True):
+    """How many waiting messages of a queue were removed."""
+
+    queue: str
+    removed: int
+
+
+class DeletedQueue(Document, frozen=True):
+    """A queue that is gone, and how many finished records went with it."""
+
+    queue: str
+    removed: int
 
 
 class QueueCountsDocument(Document, frozen=True):
@@ -60,7 +79,10 @@ class QueueCountsDocument(Document, frozen=True):
 
 
 class LaneDocument(Document, frozen=True):
-    """A tenant in a queue: its counters and its switches."""
+    """A tenant in a queue: its counters and its switches.
+
+    `consecutiveBatchCount`: messages handed out to it in a row until now; 0 once another tenant was served.
+    """
 
     company_id: str
     queue: str
@@ -78,6 +100,18 @@ class LaneDocument(Document, frozen=True):
     rate: str | None
     held_reason: str | None
     probe_at: str | None
+
+
+class QueueCountsList(Document, frozen=True):
+    """Every queue with its counts."""
+
+    queues: list[QueueCountsDocument]
+
+
+class LaneList(Document, frozen=True):
+    """Tenants in queues."""
+
+    lanes: list[LaneDocument]
 
 
 class TenantLanes(Document, frozen=True):
@@ -116,101 +150,12 @@ class WholeNotice(NoticeDocument, frozen=True):
     text: list[str]
 
 
-class StatusDocument(Document, frozen=True):
-    """How the store and its queues stand."""
-
-    durability: str
-    used_bytes: int
-    limit_bytes: int | None
-    accepts: bool
-    queues: list[QueueCountsDocument]
-    retention: list[NoticeDocument]
-
-
-class KeyDocument(Document, frozen=True):
-    """A key of the API, without its text. `lastUsedAt` is right to a minute.
-
-    `fromDomains` and `queues` limit a submit key; empty: the tenant's domains, and queues that are known.
-    """
-
-    id: str
-    role: str
-    company_id: str | None
-    name: str
-    created_at: str
-    expires_at: str | None
-    revoked_at: str | None
-    last_used_at: str | None
-    reveal: bool
-    from_domains: list[str]
-    queues: list[str]
-
-
-class KeyList(Document, frozen=True):
-    """Keys, the oldest first."""
-
-    keys: list[KeyDocument]
-
-
-class NewKey(Document, frozen=True):
-    """A new key with its text, which cannot be shown again."""
-
-    key: str
-    about: KeyDocument
-
-
-class AuditPage(Document, frozen=True):
-    """Rows of the audit, the newest first; `cursor` is null at the end."""
-
-    rows: list[dict[str, Any]]
-    cursor: int | None
-
-
-class FaultDocument(Document, frozen=True):
-    """What is wrong at a row."""
-
-    row: int
-    what: str
-
-
-class VerificationDocument(Document, frozen=True):
-    """Whether the audit is whole. Keep `head` in another place, and hand it in the next time."""
-
-    whole: bool
-    rows: int
-    unchained: int
-    faults: list[FaultDocument]
-    head: str
-
-
-class CopiedDocument(Document, frozen=True):
-    """Of how many letters an answer speaks."""
-
-    copied: int
-    of: int
-
-
-class SqlDocument(Document, frozen=True):
-    """The rows found; not `complete` when rows or letters were left out at a limit."""
-
-    columns: list[str]
-    rows: list[list[Any]]
-    complete: bool
-    letters: CopiedDocument
-
-
 SCHEMAS = (
     QueueList,
     QueueState,
+    DeletedQueue,
     TenantLanes,
     TenantPage,
-    StatusDocument,
-    KeyDocument,
-    KeyList,
-    NewKey,
-    AuditPage,
-    VerificationDocument,
-    SqlDocument,
 )
 
 
@@ -225,6 +170,9 @@ def queue_list(queues: Iterable[QueuePart]) -> QueueList:
                 processing=one.processing,
                 published=one.published,
                 dlq=one.dead,
+                broker=None
+                if one.broker_waiting is None and one.broker_dead is None
+                else BrokerDepth(waiting=one.broker_waiting, dlq=one.broker_dead),
             )
             for one in queues
         ]
@@ -249,6 +197,16 @@ def queue_document(status: QueueStatus) -> QueueCountsDocument:
         workers=status.workers,
         no_handler=status.no_handler,
     )
+
+
+def queue_counts_list(found: Iterable[QueueStatus]) -> QueueCountsList:
+    """Every queue, and who serves it."""
+    return QueueCountsList(queues=[queue_document(one) for one in found])
+
+
+def lane_list(lanes: Iterable[Lane]) -> LaneList:
+    """Tenants in queues."""
+    return LaneList(lanes=[lane_document(lane) for lane in lanes])
 
 
 def lane_document(lane: Lane) -> LaneDocument:
@@ -295,72 +253,13 @@ def whole_notice(notice: Notice) -> WholeNotice:
     )
 
 
-def status_document(status: StoreStatus) -> StatusDocument:
-    """How all stands; where archives lie is not a caller's business."""
-    return StatusDocument(
-        durability=status.described.durability.value,
-        used_bytes=status.capacity.used_bytes,
-        limit_bytes=status.capacity.limit_bytes,
-        accepts=status.capacity.accepts,
-        queues=[queue_document(one) for one in status.queues],
-        retention=[
-            NoticeDocument(
-                queue=one.queue,
-                leave_at=instant(one.leave_at),
-                for_age=one.aged,
-                for_number=one.excess,
-                left=one.left,
-                left_at=instant(one.left_at),
-            )
-            for one in status.notices
-        ],
-    )
-
-
-def key_document(key: Credential) -> KeyDocument:
-    """A key, without its text."""
-    return KeyDocument(
-        id=key.id,
-        role=key.role.value,
-        company_id=key.tenant,
-        name=key.name,
-        created_at=instant(key.created_at),
-        expires_at=instant(key.expires_at),
-        revoked_at=instant(key.revoked_at),
-        last_used_at=instant(key.used_at),
-        reveal=key.reveal,
-        from_domains=list(key.senders.domains),
-        queues=list(key.queues.patterns),
-    )
-
-
-def key_list(keys: Iterable[Credential]) -> KeyList:
-    """Keys, the oldest first."""
-    return KeyList(keys=[key_document(key) for key in sorted(keys, key=lambda key: key.created_at)])
-
-
-def row_document(row: JournalRow) -> dict[str, Any]:
-    """A row of the audit as it stands, with its position, and its instant as its hash covers it."""
-    at = int(row.document.get("at", row.at))
-    return {**row.document, "position": row.position, "at": instant(at)}
-
-
-def verification_document(found: Verification) -> VerificationDocument:
-    """What reading the whole audit came to."""
-    return VerificationDocument(
-        whole=found.whole,
-        rows=found.rows,
-        unchained=found.unchained,
-        faults=[FaultDocument(row=fault.position, what=fault.what) for fault in found.faults],
-        head=str(found.head),
-    )
-
-
-def sql_document(answer: SqlAnswer) -> SqlDocument:
-    """The answer to one SELECT."""
-    return SqlDocument(
-        columns=list(answer.columns),
-        rows=[list(row) for row in answer.rows],
-        complete=answer.complete,
-        letters=CopiedDocument(copied=answer.copied.letters, of=answer.copied.of),
+def notice_document(notice: Notice) -> NoticeDocument:
+    """The same for callers: where archives lie is not their business."""
+    return NoticeDocument(
+        queue=notice.queue,
+        leave_at=instant(notice.leave_at),
+        for_age=notice.aged,
+        for_number=notice.excess,
+        left=notice.left,
+        left_at=instant(notice.left_at),
     )

@@ -1,36 +1,29 @@
-"""What all documents have in common: how names, instants and payloads are written."""
+"""What all documents have in common: how names and payloads are written."""
 
 from __future__ import annotations
 
 import base64
 import json
 import math
-from datetime import UTC, datetime
-from typing import Any, overload
+import re
+from typing import Any
 
 import msgspec
+
+_HALVES = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """JSON in camelCase."""
 
 
-@overload
-def instant(at: int) -> str: ...
-@overload
-def instant(at: int | None) -> str | None: ...
-def instant(at: int | None) -> str | None:
-    """ISO 8601 with milliseconds and Z."""
-    if at is None:
-        return None
-    moment = datetime.fromtimestamp(at // 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{at % 1000:03d}Z"
-
-
 def payload(body: bytes) -> Any:
     """The body as JSON where it is JSON; otherwise its bytes in base64 under one key."""
     try:
-        return json.loads(body, parse_constant=_float, parse_float=_float)
+        document = json.loads(body, parse_constant=_float, parse_float=_float)
+        if _HALVES.search(body):
+            msgspec.json.encode(document)  # UnicodeEncodeError where half a character stands alone
+        return document
     except (ValueError, RecursionError):
         return {"base64": base64.b64encode(body).decode("ascii")}
 

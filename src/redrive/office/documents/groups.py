@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from redrive.core.redaction import redact
-from redrive.office.documents.document import Document, instant
+from redrive.core.values import instant
+from redrive.office.documents.document import Document
 from redrive.office.documents.letters import EmptyDocument
 
 if TYPE_CHECKING:
@@ -25,7 +26,10 @@ class SampleDocument(Document, frozen=True):
 
 
 class GroupDocument(Document, frozen=True):
-    """A group; `trend` counts the deaths of 24 equal parts of the last day, the latest last."""
+    """A group; `trend` counts the first deaths of 24 equal parts of the last day, the latest last.
+
+    `firstSeenAt` is the earliest death of any of its letters, whatever was re-driven since.
+    """
 
     by: str
     key: str
@@ -33,6 +37,7 @@ class GroupDocument(Document, frozen=True):
     state: str
     reopened: str | None
     tenants: int
+    queues: list[str]
     first_seen_at: str
     last_seen_at: str
     trend: list[int]
@@ -111,6 +116,7 @@ def group_document(one: Group) -> GroupDocument:
         state=standing.state.value,
         reopened=standing.reopened,
         tenants=counts.tenants,
+        queues=list(counts.queues),
         first_seen_at=instant(counts.first_died_at),
         last_seen_at=instant(counts.last_died_at),
         trend=list(counts.trend),

@@ -13,7 +13,8 @@ from redrive.core.errors import InvalidMessage
 from redrive.core.failure import Failure, Kind
 from redrive.core.letters import Account, DeadLetter, Redriven, Removal
 from redrive.core.message import check_queue, check_tenant
-from redrive.office.documents.document import Document, instant, whole_payload
+from redrive.core.values import instant
+from redrive.office.documents.document import Document, whole_payload
 from redrive.office.masking import Mask
 
 if TYPE_CHECKING:
@@ -23,7 +24,11 @@ _COUNTED = frozenset((Kind.TEMPORARY, Kind.PERMANENT, Kind.UNCERTAIN))
 
 
 class FailureDocument(Document, frozen=True):
-    """One failed attempt."""
+    """One failed attempt. `durationMs`: how long it ran; null where that is not known.
+
+    `delayMs`: the delay chosen before the next attempt, null after the last; `delayAsked`: it follows what
+    the handler or the other side asked for, not the retry policy.
+    """
 
     timestamp: str
     attempt: int
@@ -33,6 +38,9 @@ class FailureDocument(Document, frozen=True):
     scope: str | None
     fingerprint: str
     traceback: str | None
+    duration_ms: int | None = None
+    delay_ms: int | None = None
+    delay_asked: bool = False
 
 
 class RedriveDocument(Document, frozen=True):
@@ -48,7 +56,8 @@ class RedriveDocument(Document, frozen=True):
 class LetterDocument(Document, frozen=True):
     """A dead letter. `originalData` is masked unless revealed; in lists a large one is `{"leftOut": …}`.
 
-    `ttl`: for how many milliseconds dead letters are kept; null is without end.
+    `movedToDLQAt` is its latest death, `firstDiedAt` the one before any re-drive. `ttl`: for how many
+    milliseconds dead letters are kept; null is without end.
     """
 
     job_id: str
@@ -63,6 +72,7 @@ class LetterDocument(Document, frozen=True):
     last_failure_timestamp: str
     enqueued_at: str
     moved_to_dlq_at: str = msgspec.field(name="movedToDLQAt")
+    first_died_at: str
     ttl: int | None
     generation: int
     fingerprint: str
@@ -77,7 +87,8 @@ def check_entry(entry: Mapping[str, Any] | bytes | str) -> LetterDocument:
             read = msgspec.json.decode(entry, type=LetterDocument)
         else:
             read = msgspec.convert(dict(entry), LetterDocument)
-        for moment in (read.last_failure_timestamp, read.enqueued_at, read.moved_to_dlq_at):
+        moments = (read.last_failure_timestamp, read.enqueued_at, read.moved_to_dlq_at, read.first_died_at)
+        for moment in moments:
             datetime.fromisoformat(moment)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise InvalidMessage(f"this is not a dead-letter entry: {error}") from None
@@ -186,6 +197,7 @@ class ShownMessage(Document, frozen=True):
     lease_until: str | None
     reason: str | None
     moved_to_dlq_at: str | None = msgspec.field(name="movedToDLQAt")
+    first_died_at: str | None
     finished_at: str | None
     removal: RemovalDocument | None
     replaced_by: str | None
@@ -214,6 +226,7 @@ def letter_document(letter: DeadLetter, mask: Mask, ttl_ms: int | None) -> Lette
         last_failure_timestamp=instant(last.at if last else letter.died_at),
         enqueued_at=instant(message.enqueued_at),
         moved_to_dlq_at=instant(letter.died_at),
+        first_died_at=instant(letter.first_died_at),
         ttl=ttl_ms,
         generation=letter.progress.generation,
         fingerprint=letter.fingerprint,
@@ -248,6 +261,7 @@ def shown_message(account: Account, mask: Mask, why: str) -> ShownMessage:
         lease_until=instant(account.lease_until_at),
         reason=account.reason.value if account.reason else None,
         moved_to_dlq_at=instant(account.died_at),
+        first_died_at=instant(account.first_died_at),
         finished_at=instant(account.finished_at),
         removal=None if removal is None else _removal(removal),
         replaced_by=account.replaced_by,
@@ -302,6 +316,9 @@ def _failures(failures: Sequence[Failure], mask: Mask) -> list[FailureDocument]:
             scope=one.scope.value if one.scope else None,
             fingerprint=one.fingerprint,
             traceback=None if one.traceback is None else mask.text(one.traceback),
+            duration_ms=one.duration_ms,
+            delay_ms=one.delay_ms,
+            delay_asked=one.delay_asked,
         )
         for one in failures
     ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from redrive.core.letters import Listed
-from redrive.office.documents.document import Document, instant
+from redrive.core.values import instant
+from redrive.office.documents.document import Document
 
 
 class ListedMessage(Document, frozen=True):
@@ -28,6 +29,15 @@ class MessageListDocument(Document, frozen=True):
 
     messages: list[ListedMessage]
     cursor: str | None
+
+
+class MovedMessage(Document, frozen=True):
+    """What became of one message by its id: `removed` or `due now`."""
+
+    job_id: str
+    queue: str
+    verb: str
+    result: str
 
 
 class RemovedMessages(Document, frozen=True):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from redrive.office.documents.document import Document, instant
+from redrive.core.values import instant
+from redrive.office.documents.document import Document
 from redrive.office.documents.letters import EmptyDocument, empty_document
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class PreviewDocument(Document, frozen=True):
 
     `causes` are the largest ten. `canary` and `rate` are what it would run with, said or by default; a null
     rate is as fast as it goes, `seconds` how long a rate makes it last. `empty`: why a filter finds nothing.
+    A start that carries `asOf`, and `count` as `counted`, takes these letters and none that died later.
     """
 
     count: int
@@ -50,6 +52,7 @@ class PreviewDocument(Document, frozen=True):
     samples: list[str]
     budget: int
     over_budget: bool
+    as_of: str
     empty: EmptyDocument | None
 
 
@@ -131,6 +134,7 @@ def preview_document(preview: Preview) -> PreviewDocument:
         samples=list(preview.samples),
         budget=preview.budget,
         over_budget=preview.over_budget,
+        as_of=instant(preview.as_of),
         empty=empty_document(preview.empty),
     )
 

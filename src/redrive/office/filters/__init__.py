@@ -5,9 +5,9 @@ API, the CLI and the pages use these three.
 """
 
 from redrive.office.filters.conditions import Condition, compile_filter
+from redrive.office.filters.mistakes import FilterError
 from redrive.office.filters.names import FIELDS
-from redrive.office.filters.parsing import parse
-from redrive.office.filters.problems import FilterError
+from redrive.office.filters.parser import parse
 from redrive.office.filters.terms import Filter
 
 __all__ = ["FIELDS", "Condition", "Filter", "FilterError", "compile_filter", "parse"]

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from redrive.office.filters.parsing import is_number
+from redrive.office.filters.parser import is_number
 from redrive.office.filters.terms import (
     Aged,
     AllOf,
@@ -24,6 +24,7 @@ from redrive.office.filters.terms import (
     Filter,
     InPayload,
     Leaf,
+    MomentField,
     Named,
     NameField,
     PayloadValue,
@@ -39,6 +40,13 @@ _WITHOUT_QUOTES = frozenset(("true", "false", "null"))
 _OPTIONAL = frozenset((NameField.CODE, NameField.KIND))
 _PLACE = re.compile(r"\d{1,9}", re.ASCII)
 _HIGHEST = "\U0010ffff"
+# Only a letter that came back has died again: of any other there is no such instant, and nothing is so.
+_MOMENTS = {
+    MomentField.DIED: "first_died_at",
+    MomentField.REDIED: "iif(died_at <> first_died_at, died_at, null)",
+    MomentField.MOVED: "died_at",
+    MomentField.ENQUEUED: "enqueued_at",
+}
 _AGE_SIGNS = {
     Comparison.EQUAL: "=",
     Comparison.MORE: "<",
@@ -111,9 +119,9 @@ class _Writing:
                 return self._counted(term)
             case Aged():
                 died_at = self.bind(self._now - term.duration_s * 1000)
-                return f"died_at {_AGE_SIGNS[term.comparison]} {died_at}"
+                return f"first_died_at {_AGE_SIGNS[term.comparison]} {died_at}"
             case Dated():
-                return f"{term.field.value}_at {term.comparison.value} {self.bind(term.at)}"
+                return f"{_MOMENTS[term.field]} {term.comparison.value} {self.bind(term.at)}"
             case InPayload():
                 return self._in_payload(term)
             case Text():

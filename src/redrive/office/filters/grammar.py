@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NoReturn
 
-from redrive.office.filters.problems import FilterError
-from redrive.office.filters.scanning import Mark, RawMark, RawTerm, Token
+from redrive.office.filters.mistakes import FilterError
 from redrive.office.filters.terms import (
     AllOf,
     AnyOf,
@@ -27,6 +26,7 @@ from redrive.office.filters.terms import (
     opposite,
     unpacked,
 )
+from redrive.office.filters.tokens import Mark, RawMark, RawTerm, Token
 from redrive.office.filters.values import Pattern, plain
 
 TERMS = 50

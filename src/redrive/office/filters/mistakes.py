@@ -1,15 +1,15 @@
 """What other languages, keyboards and tired people write in a filter, and the spelling that is right.
 
 A filter that is misread may discard the wrong letters, so nothing that looks like an operator is ever taken
-for text: it is refused with its place. In quotes everything is text.
+for text: it is refused with its place, by the one error of the language. In quotes everything is text.
 """
 
 from __future__ import annotations
 
 import re
 
+from redrive.core.errors import RedriveError
 from redrive.office.filters.names import field_name
-from redrive.office.filters.problems import FilterError
 from redrive.office.filters.values import FOREIGN, OPERATORS, is_text_word
 
 CURLY = "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2018\u2019\u201a\u201b\uff02`"
@@ -22,6 +22,14 @@ _OPPOSITES = frozenset(("!=", "<>", "!", "≠"))
 _ASKED = re.compile(r"[^\s(),\"]{1,40}")
 _WORDS = {"&": "AND", "|": "OR", "!": "NOT"}
 _QUOTES = 'write field:value, or put text to search for in "quotes"'
+
+
+class FilterError(RedriveError):
+    """A filter that cannot be read: where (counted from 0), what is wrong, what to do."""
+
+    def __init__(self, position: int, problem: str, advice: str) -> None:
+        self.position, self.problem, self.advice = position, problem, advice
+        super().__init__(f"filter, character {position + 1}: {problem}: {advice}")
 
 
 def check_minus(text: str, at: int) -> None:

@@ -28,9 +28,11 @@ class NumberField(StrEnum):
 
 
 class MomentField(StrEnum):
-    """Fields that are instants."""
+    """Fields that are instants: the first death, the latest of a letter that came back, the latest of any."""
 
     DIED = "died"
+    REDIED = "redied"
+    MOVED = "moved"
     ENQUEUED = "enqueued"
 
 
@@ -45,8 +47,9 @@ SYNONYMS = {
     "lastFailureCode": NameField.CODE.value,
     "lastFailureReason": REASON,
     "failedAttempts": NumberField.ATTEMPTS.value,
-    "movedToDLQAt": MomentField.DIED.value,
-    "lastFailureTimestamp": MomentField.DIED.value,
+    "firstDiedAt": MomentField.DIED.value,
+    "movedToDLQAt": MomentField.MOVED.value,
+    "lastFailureTimestamp": MomentField.MOVED.value,
     "enqueuedAt": MomentField.ENQUEUED.value,
     "originalData": PAYLOAD,
 }

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from redrive.office.documents.document import instant
+from redrive.core.values import instant
 from redrive.office.filters.names import AGE, PAYLOAD, REASON
 from redrive.office.filters.names import MomentField as MomentField
 from redrive.office.filters.names import NameField as NameField
@@ -73,7 +73,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Aged:
-    """Dead for so long."""
+    """First dead for so long."""
 
     comparison: Comparison
     duration_s: int
@@ -142,7 +142,7 @@ Leaf = Named | Reasoned | Counted | Aged | Dated | InPayload | Text
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """At least one of these holds. Text stands in quotes here, as `parsing` demands of it beside OR."""
+    """At least one of these holds. Text stands in quotes here, as `parser` demands of it beside OR."""
 
     terms: tuple[Term, ...]
     negated: bool = False

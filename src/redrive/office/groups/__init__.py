@@ -20,7 +20,9 @@ from redrive.office.filters import Filter
 from redrive.office.filters.masked import unsearched
 from redrive.office.filters.terms import Named, NameField, Reasoned
 from redrive.office.groups.counts import BUCKETS, SPAN_S, Counts, GroupBy, Sample, TrendWindow, count_groups
-from redrive.office.groups.standing import (
+from redrive.office.groups.said import (
+    KEY_LENGTH,
+    MOST_COUNT,
     NOTE_LENGTH,
     GroupState,
     Note,
@@ -30,6 +32,7 @@ from redrive.office.groups.standing import (
     derive,
     encode,
 )
+from redrive.office.index.read import TIME_LIMIT_S
 from redrive.office.letters import Letters
 from redrive.office.queues import queue_term
 from redrive.office.view import OfficeAnswer
@@ -118,13 +121,15 @@ class Groups:
         limit: int = 100,
         span_s: float = SPAN_S,
         buckets: int = BUCKETS,
+        limit_s: float = TIME_LIMIT_S,
     ) -> list[Group]:
-        """The largest groups of the letters meant, with a trend over `span_s` in so many parts."""
+        """The largest groups of the letters meant, with a trend over `span_s` in so many parts; TimeLimit
+        where counting takes longer than `limit_s`."""
         if span_s < 1 or not 1 <= buckets <= _TREND_PARTS:
             raise GroupError(f"a trend is of at least a second, in 1 to {_TREND_PARTS} parts")
         window = TrendWindow(self._index.now(), span_s, buckets)
         condition = self._index.compile(asked or Filter(), self._scope)
-        found = await self._index.read(lambda db: count_groups(db, by, condition, window, limit))
+        found = await self._index.read(lambda db: count_groups(db, by, condition, window, limit), limit_s)
         said = await self._all_said(by) if found else {}
         return [Group(counts, _standing(counts, said.get(counts.key), window.now)) for counts in found]
 
@@ -149,8 +154,13 @@ class Groups:
         return await self._say("note group", by, key, lambda said: said.with_note(note), expected)
 
     async def resolve(self, by: GroupBy, key: str, *, expected: Said | None = None) -> Said:
-        """The cause is gone; the group opens by itself when another of its letters dies."""
-        return await self._say("resolve group", by, key, self._as(GroupState.RESOLVED), expected)
+        """The cause is gone; the group opens by itself when another of its letters dies.
+
+        Letters that are there died before it, also those that another clock, a little ahead, has dated.
+        """
+        group, _ = await self.show(by, key)
+        change = self._as(GroupState.RESOLVED, at_least=group.counts.last_died_at if group is not None else 0)
+        return await self._say("resolve group", by, key, change, expected)
 
     async def ignore(
         self,
@@ -164,6 +174,10 @@ class Groups:
         """Nothing to do until the group has so many letters, or until an instant, whichever is first."""
         if until_count is None and until_at is None:
             raise GroupError("a group is ignored until a count or a date: give one")
+        if until_count is not None and not 1 <= until_count <= MOST_COUNT:
+            raise GroupError(
+                f"a group is ignored until it has 1 to {MOST_COUNT:,} letters: give such a count"
+            )
         if until_at is not None and not 0 <= until_at <= _LAST_MS:
             raise GroupError("a group is ignored until a date from 1970 to 9998: give one of these")
         change = self._as(GroupState.IGNORED, until_count, until_at)
@@ -174,16 +188,22 @@ class Groups:
         return await self._say("reopen group", by, key, self._as(GroupState.OPEN), expected)
 
     def _as(
-        self, state: GroupState, until_count: int | None = None, until_at: int | None = None
+        self,
+        state: GroupState,
+        until_count: int | None = None,
+        until_at: int | None = None,
+        at_least: int = 0,
     ) -> Callable[[Said], Said]:
-        now, name = self._store.now(), self._actor.name
+        at, name = max(self._store.now(), at_least), self._actor.name
         return lambda said: replace(
-            said, state=state, at=now, actor=name, until_count=until_count, until_at=until_at
+            said, state=state, at=at, actor=name, until_count=until_count, until_at=until_at
         )
 
     async def _say(
         self, verb: str, by: GroupBy, key: str, change: Callable[[Said], Said], expected: Said | None
     ) -> Said:
+        if len(key) > KEY_LENGTH:
+            raise GroupError(f"a group's key has at most {KEY_LENGTH} characters, not {len(key):,}")
         record_id = self._record_id(by, key)
         subject = {"by": by.value, "key": key, "tenant": self._scope}
         async with action(self._store, self._actor, verb, subject) as current:

@@ -11,14 +11,14 @@ from typing import Any
 
 import apsw
 
+from redrive.machine.statements import load_sections
 from redrive.office.filters import Condition
 from redrive.office.index.find import pieces
 from redrive.office.shape import LABELS, edges
-from redrive.office.statements import load_sql
 
 BUCKETS = 24
 SPAN_S = 86_400.0
-_SQL = load_sql("groups")
+_SQL = load_sections("redrive.office", "statements/groups.sql")
 
 
 class GroupBy(StrEnum):
@@ -48,7 +48,8 @@ class Sample:
 class Counts:
     """A group: its common value (empty: the letters that have none) and what its letters come to.
 
-    `trend` counts the deaths in equal parts of the last while, the latest part last.
+    `trend` counts the first deaths in equal parts of the last while, the latest part last; `last_died_at` is
+    the latest death, also of a letter that came back. `queues` are by name.
     """
 
     by: GroupBy
@@ -57,6 +58,7 @@ class Counts:
     first_died_at: int
     last_died_at: int
     tenants: int
+    queues: tuple[str, ...]
     trend: tuple[int, ...]
     sample: Sample
 
@@ -107,7 +109,17 @@ class _History:
 
 
 def _counts(by: GroupBy, row: tuple[Any, ...], history: _History) -> Counts:
-    name, count, tenants, last_died_at, *sample = row
+    name, count, tenants, queues, last_died_at, *sample = row
     key = LABELS[name] if by is GroupBy.AGE else name
     first_died_at = last_died_at if history.first_died_at is None else history.first_died_at
-    return Counts(by, key, count, first_died_at, last_died_at, tenants, tuple(history.trend), Sample(*sample))
+    return Counts(
+        by,
+        key,
+        count,
+        first_died_at,
+        last_died_at,
+        tenants,
+        tuple(sorted(queues.split(","))),
+        tuple(history.trend),
+        Sample(*sample),
+    )

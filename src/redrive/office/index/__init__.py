@@ -13,7 +13,7 @@ from typing import TypeVar
 import apsw
 
 from redrive.core.errors import StoreError
-from redrive.core.ports import OwnIndex, Store
+from redrive.core.store import OwnIndex
 from redrive.core.verdict import Reason
 from redrive.office.filters import Condition, Filter, compile_filter
 from redrive.office.index import find as finding
@@ -22,6 +22,7 @@ from redrive.office.index.feed import Fed
 from redrive.office.index.find import Found, FoundPage, Looked, TenantPart
 from redrive.office.index.read import TIME_LIMIT_S, TimeLimit, read
 from redrive.office.index.sources import Freshness, IndexSource, Own
+from redrive.office.ports import Searchable
 
 __all__ = [
     "CursorError",
@@ -47,7 +48,7 @@ class Index:
     `folder` is where a disposable index may be kept, under `name`; without one it lives in memory.
     """
 
-    def __init__(self, store: Store, folder: Path | None = None, name: str = "") -> None:
+    def __init__(self, store: Searchable, folder: Path | None = None, name: str = "") -> None:
         self._store = store
         fed_from = store.index
         self._source: IndexSource = (

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 
 from redrive.core.letters import Account, Change, ChangePage, MessagePhase, Removal, as_letter
 from redrive.core.lifecycle import Move
-from redrive.core.ports import PAGE, Store
+from redrive.core.ports import PAGE
 from redrive.office.filters import Condition, Filter, compile_filter
 from redrive.office.index.cursors import Cursor, CursorError, LetterOrder
 from redrive.office.index.disposable import Disposable
 from redrive.office.index.find import Found, find
 from redrive.office.index.read import TIME_LIMIT_S, read
+from redrive.office.ports import LetterStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,10 @@ class DiscardedPage:
 
 
 async def find_discarded(
-    store: Store, asked: Filter, *, scope: str | None, after: str | None, as_of: int, limit: int = PAGE
+    store: LetterStore, asked: Filter, *, scope: str | None, after: str | None, as_of: int, limit: int = PAGE
 ) -> DiscardedPage:
     """A page of the discarded letters that a filter means."""
-    queues = sorted(await store.queue_names())
+    queues = await _queues(store, scope)
     queue, place = (queues[0] if queues else "", None) if after is None else _read_cursor(after)
     if queue not in queues:
         return DiscardedPage((), {}, None)
@@ -45,6 +46,12 @@ async def find_discarded(
     found = await _matching(queue, kept, condition)
     cursor = _next(queues, queue, page.cursor)
     return DiscardedPage(found, {one.message.id: one for one in kept}, cursor)
+
+
+async def _queues(store: LetterStore, scope: str | None) -> list[str]:
+    """Those to look through: a cursor names one of them, so none that a bound asker does not know."""
+    names = sorted(await store.queue_names())
+    return [one for one in names if scope is None or await store.lane(one, scope) is not None]
 
 
 def _is_discarded(removal: Removal | None) -> bool:

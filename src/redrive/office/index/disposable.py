@@ -19,9 +19,9 @@ import apsw
 
 from redrive.core.letters import ChangePage, DeadLetter
 from redrive.machine.private import FILE_MODE, make_folder
+from redrive.machine.statements import load_sections
 from redrive.office.documents.letters import failed_attempts
 from redrive.office.index.read import PATIENCE_MS, read_only
-from redrive.office.statements import load_sql
 
 UNUSED_S = 7 * 86_400.0
 
@@ -56,8 +56,8 @@ def _remove_unused(folder: Path) -> None:
                 part.unlink(missing_ok=True)
 
 
-SCHEMA = 1
-_SQL = load_sql("index")
+SCHEMA = 2
+_SQL = load_sections("redrive.office", "statements/index.sql")
 _CACHE_KIB = 16_384
 _LOG_PAGES = 16_000
 _DAMAGED = (apsw.CorruptError, apsw.NotADBError)
@@ -177,6 +177,7 @@ def letter_row(letter: DeadLetter) -> tuple[str | int | float | None, ...]:
         message.enqueued_at,
         letter.died_at,
         message.ttl_s,
+        letter.first_died_at,
     )
 
 

@@ -17,10 +17,11 @@ from typing import TypeVar
 import apsw
 
 from redrive.core.errors import StoreUnavailable
-from redrive.core.ports import Feed, Store
+from redrive.core.store import Feed
 from redrive.office.index.disposable import Disposable, Filling, is_damage
 from redrive.office.index.read import translate
 from redrive.office.index.sources import Freshness
+from redrive.office.ports import Searchable
 
 PAGE = 1_000
 _GRACE_S = 1.0
@@ -32,7 +33,7 @@ T = TypeVar("T")
 class Fed:
     """A disposable index and the feed that fills it."""
 
-    def __init__(self, store: Store, feed: Feed, folder: Path | None, name: str) -> None:
+    def __init__(self, store: Searchable, feed: Feed, folder: Path | None, name: str) -> None:
         self._store = store
         self._feed = feed
         self._disposable = Disposable(folder, name)

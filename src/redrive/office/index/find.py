@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 import apsw
 
 from redrive.core.verdict import Reason
+from redrive.machine.statements import load_sections
 from redrive.office.filters import Condition
 from redrive.office.index.cursors import Cursor, LetterOrder
-from redrive.office.statements import load_sql
 
 SLICE = 100
 _SLICES = (10, 2_000)
 _SLICE_S = 0.02
-_SQL = load_sql("find")
+_SQL = load_sections("redrive.office", "statements/find.sql")
 _DIRECTIONS = {
     LetterOrder.OLDEST: {"beyond": ">", "order": "asc"},
     LetterOrder.NEWEST: {"beyond": "<", "order": "desc"},

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from redrive.core.ports import OwnIndex
+from redrive.core.store import OwnIndex
 from redrive.office.index.read import read_only
 
 

@@ -16,7 +16,8 @@ from redrive.office.operations.operation import (
     Order,
     Selection,
 )
-from redrive.office.operations.operations import Operations, Preview
+from redrive.office.operations.operations import Operations
+from redrive.office.operations.preview import Preview
 from redrive.office.operations.progress import Snapshot
 
 __all__ = [

@@ -15,7 +15,7 @@ from redrive.core.message import Message
 from redrive.office.operations.operation import CHUNK, OperationError, Order
 
 if TYPE_CHECKING:
-    from redrive.core.ports import Store
+    from redrive.core.ports import Ledger
     from redrive.office.index import Found
 
 Headers = Mapping[str, str]
@@ -58,7 +58,7 @@ def headers_of(rules: BodyRules, target: str, old: Message, body: bytes) -> dict
 
 
 async def check_bodies(
-    store: Store, rules: BodyRules, order: Order, letters: Sequence[Found], body: bytes | None = None
+    store: Ledger, rules: BodyRules, order: Order, letters: Sequence[Found], body: bytes | None = None
 ) -> None:
     """WrongBody when one of these dead letters may not go where the order sends it."""
     for queue in dict.fromkeys(one.queue for one in letters):

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 from redrive.core.letters import DeadLetter, as_letter
 from redrive.core.lifecycle import State
-from redrive.core.ports import Store
 from redrive.machine.private import create_file
 from redrive.office.archive.files import folder_problem, partial_of, saying, sync_folder
 from redrive.office.archive.reader import check_archive
@@ -30,6 +29,7 @@ from redrive.office.export import Export, Format
 from redrive.office.masking import UNMASKED
 from redrive.office.operations.operation import CHUNK, Frozen, Operation, OperationError, OperationKind, Order
 from redrive.office.operations.records import Letter, by_queue
+from redrive.office.ports import LetterStore
 from redrive.office.retention.departure import FILE_LETTERS, Departure
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Filing:
 class Archives:
     """The archives of one step, one a queue."""
 
-    def __init__(self, store: Store, operation: Operation) -> None:
+    def __init__(self, store: LetterStore, operation: Operation) -> None:
         self._store = store
         self._operation = operation
         self._departures: dict[str, Departure] = {}
@@ -159,7 +159,7 @@ class Archives:
         return self._departures[queue]
 
 
-async def _dead(store: Store, letters: Sequence[Letter]) -> AsyncIterator[list[DeadLetter]]:
+async def _dead(store: LetterStore, letters: Sequence[Letter]) -> AsyncIterator[list[DeadLetter]]:
     """The letters that are dead by the death that is meant, queue by queue."""
     for queue, keys in by_queue(letters).items():
         generations = {key.id: key.generation for key in keys}
@@ -187,7 +187,7 @@ def check_file(order: Order) -> None:
     if order.writes:
         _check_free(path)
     if order.writes and not path.parent.is_dir():
-        raise OperationError(f"{path.parent} is no folder: make it, or choose another")
+        raise OperationError(f"{path.parent} is not a folder: make it, or choose another")
 
 
 def _check_free(path: Path) -> None:

@@ -11,10 +11,10 @@ import secrets
 from collections.abc import AsyncIterator
 from typing import Final
 
-from redrive.core.ports import Store
 from redrive.core.records import Record
 from redrive.office.operations import records
 from redrive.office.operations.operation import Operation, OperationError
+from redrive.office.ports import Books
 
 _ID: Final = re.compile(r"[0-9a-f]{12}[0-9a-f]{8}", re.ASCII)
 _AFTER_ALL: Final = "~"
@@ -27,10 +27,12 @@ def new_id(now: int) -> str:
     return f"{now:012x}{secrets.token_hex(4)}"
 
 
-async def latest(store: Store, before: str | None = None) -> AsyncIterator[Operation]:
+async def latest(store: Books, before: str | None = None) -> AsyncIterator[Operation]:
     """Operations, the newest first; `before` is the id of one to go on from."""
     if before is not None and _ID.fullmatch(before) is None:
-        raise OperationError("the cursor is no operation's: pass one exactly as given, or none")
+        raise OperationError(
+            "the cursor is not one of a list of operations: pass one exactly as given, or none"
+        )
     oldest = await store.list_records(records.OPERATION_RECORDS, limit=1)
     if not oldest:
         return
@@ -44,7 +46,7 @@ async def latest(store: Store, before: str | None = None) -> AsyncIterator[Opera
         end, stretch_ms = begin, stretch_ms * 2
 
 
-async def _between(store: Store, begin: str, end: str) -> list[Operation]:
+async def _between(store: Books, begin: str, end: str) -> list[Operation]:
     found: list[Record] = []
     after = begin
     while True:

@@ -15,16 +15,17 @@ from collections.abc import Sequence
 from redrive.core.letters import Account, LetterKey, OperationTally, replacement_id
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Entry, Message, Track, expiry
-from redrive.core.ports import APPEND_BYTES, Store
+from redrive.core.ports import batches_of
 from redrive.office.operations.bodies import BodyRules, headers_of, problem_of
 from redrive.office.operations.operation import Operation, OperationKind
 from redrive.office.operations.records import Letter, by_queue
+from redrive.office.ports import OfficeStore
 
 _HOLD_BACK_MS = 5_000
 
 
 async def move(
-    store: Store, rules: BodyRules, operation: Operation, letters: Sequence[Letter], body: bytes | None
+    store: OfficeStore, rules: BodyRules, operation: Operation, letters: Sequence[Letter], body: bytes | None
 ) -> None:
     """Move a slice; what is not that death of a letter any more, or does not fit its queue, is skipped."""
     for queue, keys in by_queue(letters).items():
@@ -38,12 +39,23 @@ async def move(
             await store.remove(queue, keys, Move.DISCARD, actor=operation.actor, operation=operation.id)
 
 
+async def messages_of(store: OfficeStore, letters: Sequence[Letter]) -> list[Message]:
+    """The messages of those letters that are still dead."""
+    found: list[Message] = []
+    for queue, keys in by_queue(letters).items():
+        accounts = {one.message.id: one for one in await store.accounts(queue, [key.id for key in keys])}
+        found += [accounts[key.id].message for key in keys if _may_go(accounts.get(key.id), key, queue)]
+    return found
+
+
 def new_id(operation: Operation, key: LetterKey) -> str:
     """The id of the message that takes a letter's place: the same whenever it is made."""
     return replacement_id(key, operation.id)
 
 
-async def tally_replaced(store: Store, operation: Operation, letters: Sequence[Letter]) -> OperationTally:
+async def tally_replaced(
+    store: OfficeStore, operation: Operation, letters: Sequence[Letter]
+) -> OperationTally:
     """The operation's tally, with what came of the new messages of these letters."""
     tally = await store.tally(operation.id)
     accounts: list[Account] = []
@@ -63,7 +75,7 @@ async def tally_replaced(store: Store, operation: Operation, letters: Sequence[L
 
 
 async def _replace(
-    store: Store,
+    store: OfficeStore,
     rules: BodyRules,
     operation: Operation,
     queue: str,
@@ -78,14 +90,16 @@ async def _replace(
         if _may_go(accounts.get(key.id), key, target)
         and problem_of(rules, target, accounts[key.id], body) is None
     ]
-    for batch in _batches([_entry(store, rules, operation, accounts[key.id], target, body) for key in dead]):
+    for batch in batches_of(
+        [_entry(store, rules, operation, accounts[key.id], target, body) for key in dead]
+    ):
         await store.append([[entry] for entry in batch])
     removed = await store.remove(queue, dead, Move.REPLACE, actor=operation.actor, operation=operation.id)
     await store.run_now(target, [new_id(operation, key) for key in keys if key.id in removed])
     await _take_back(store, operation, queue, [key for key in keys if key.id not in removed])
 
 
-async def _take_back(store: Store, operation: Operation, queue: str, keys: Sequence[LetterKey]) -> None:
+async def _take_back(store: OfficeStore, operation: Operation, queue: str, keys: Sequence[LetterKey]) -> None:
     """Cancel the new messages of letters that went another way."""
     if not keys:
         return
@@ -108,7 +122,12 @@ def _is_replaced_by(operation: Operation, account: Account) -> bool:
 
 
 def _entry(
-    store: Store, rules: BodyRules, operation: Operation, account: Account, target: str, body: bytes | None
+    store: OfficeStore,
+    rules: BodyRules,
+    operation: Operation,
+    account: Account,
+    target: str,
+    body: bytes | None,
 ) -> Entry:
     old, now = account.message, store.now()
     body = old.body if body is None else body
@@ -132,16 +151,3 @@ def _entry(
     )
     due_at = now + _HOLD_BACK_MS
     return Entry(message, due_at, expiry(now, due_at, old.ttl_s))
-
-
-def _batches(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """So that no append is larger than a store takes."""
-    batches: list[list[Entry]] = []
-    size = 0
-    for entry in entries:
-        size += len(entry.message.body)
-        if not batches or size > APPEND_BYTES:
-            batches.append([])
-            size = len(entry.message.body)
-        batches[-1].append(entry)
-    return batches

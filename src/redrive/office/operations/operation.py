@@ -89,7 +89,9 @@ class Selection(_Document, frozen=True):
     """Which letters: these ids, or those that a filter finds (an empty one: all), the oldest `limit` of them.
 
     `scope` is the tenant that the caller is bound to; nothing of another is ever chosen. `generation`
-    says which death of the named letters is meant; None is whichever there is.
+    says which death of the named letters is meant; None is whichever there is. `as_of` and `counted` come
+    from a preview: what died (or was discarded, where that is undone) after that instant is not meant, and
+    no more are taken than were counted.
     """
 
     ids: tuple[str, ...] = ()
@@ -97,6 +99,8 @@ class Selection(_Document, frozen=True):
     filter: str = ""
     scope: str | None = None
     limit: int | None = None
+    as_of: int | None = None
+    counted: int | None = None
 
     def __post_init__(self) -> None:
         if self.ids and (self.filter or self.limit is not None):
@@ -107,6 +111,8 @@ class Selection(_Document, frozen=True):
             )
         if self.limit is not None and self.limit < 1:
             raise OperationError(f"limit is {self.limit}: at least 1")
+        if min(self.as_of or 0, self.counted or 0) < 0:
+            raise OperationError("the instant and count of a preview are 0 or more: pass them as given")
         if self.scope is not None:
             check_tenant(self.scope)
 
@@ -162,6 +168,10 @@ class Order(_Document, frozen=True):
             canary=canary if self.canary is None else self.canary,
             rate=rate if self.rate is None else self.rate,
         )
+
+    def as_previewed(self, as_of: int, counted: int) -> Order:
+        """The same of the letters that a preview counted, and no others."""
+        return replace(self, selection=replace(self.selection, as_of=as_of, counted=counted))
 
     def without_ids(self) -> Order:
         """The same once the letters are frozen: of many ids a few stay to be shown; records stay small."""

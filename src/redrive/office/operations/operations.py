@@ -10,8 +10,7 @@ import asyncio
 import builtins
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, suppress
 from socket import gethostname
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ from redrive.office.filters import Filter, FilterError, parse
 from redrive.office.filters.masked import MaskedValue
 from redrive.office.operations import records
 from redrive.office.operations.bodies import check_bodies
-from redrive.office.operations.choice import Chooser
+from redrive.office.operations.choice import AskedAt, Chooser
 from redrive.office.operations.conductor import Conductor
 from redrive.office.operations.difference import difference
 from redrive.office.operations.files import check_file
@@ -39,6 +38,7 @@ from redrive.office.operations.operation import (
     OperationState,
     Order,
 )
+from redrive.office.operations.preview import Preview
 from redrive.office.operations.progress import Snapshot, snapshot
 from redrive.office.operations.steps import go_on
 from redrive.office.view import OfficeAnswer, View
@@ -51,34 +51,6 @@ _LOOKED = 2_000
 _LONGEST_PAUSE_S = 0.5
 
 Changes = list[dict[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """What an order would do. `split` counts by queue, tenant and reason, the most first, then by name.
-
-    `causes` counts by code and reason. `order` is what was asked, with canary and rate decided.
-    """
-
-    order: Order
-    count: int
-    expired: int
-    gone: int
-    missing: int
-    split: tuple[tuple[tuple[str, str, str], int], ...]
-    causes: tuple[tuple[tuple[str, str], int], ...]
-    samples: tuple[str, ...]
-    budget: int
-    empty: Emptiness | None = None
-
-    @property
-    def over_budget(self) -> bool:
-        return self.count > self.budget
-
-    @property
-    def lasts_s(self) -> float | None:
-        """How long its rate makes it last; None without one."""
-        return self.order.lasts_s(self.count)
 
 
 class Operations:
@@ -104,13 +76,16 @@ class Operations:
         causes: Counter[tuple[str, str]] = Counter()
         samples: list[str] = []
         expired = gone = missing = 0
-        async for page in self._chooser.pages(order, self._store.now()):
+        now = self._store.now()
+        as_of = AskedAt.of(order.selection, now).at
+        async for page in self._chooser.pages(order, now):
             if not order.edited:
                 await check_bodies(self._store, self._bodies, order, page.taken)
             split.update((one.queue, one.tenant, one.reason) for one in page.taken)
             causes.update((one.code, one.reason) for one in page.taken)
             samples += [one.id for one in page.taken[: _SAMPLES - len(samples)]]
             expired, gone, missing = expired + page.expired, gone + page.gone, missing + page.missing
+            as_of = max(as_of, page.latest)
         return Preview(
             order.settled(split.total()),
             split.total(),
@@ -121,6 +96,7 @@ class Operations:
             tuple(sorted(causes.items(), key=lambda each: (-each[1], each[0]))),
             tuple(samples),
             self._settings.budget,
+            as_of,
             await self._empty(order, asked, split.total() + expired),
         )
 
@@ -134,8 +110,11 @@ class Operations:
     ) -> Operation:
         """Write an order down; from now on it is carried out, whatever crashes. `body` is an edited one.
 
-        `operation_id` is one of `listing.new_id`: given again, it starts nothing that was started.
+        `operation_id` is one of `listing.new_id`: given again, it starts nothing that was started; that of
+        another tenant's operation is NoOperation.
         """
+        if operation_id is not None and (known := await self._started(operation_id)) is not None:
+            return known
         order = self._checked(self._bounded(order), body)
         now = self._store.now()
         await self._check_bodies(order, body, now)
@@ -177,6 +156,17 @@ class Operations:
         return OfficeAnswer(
             seen, OperationPage(operations=[self.document(one) for one in seen], cursor=cursor)
         )
+
+    async def running(self, limit: int) -> builtins.list[Snapshot]:
+        """The newest operations that have not ended, cheaply however many have."""
+        found: builtins.list[Snapshot] = []
+        for operation_id in sorted(await records.live(self._store), reverse=True):
+            with suppress(NoOperation, records.UnreadableOperation):
+                seen = await self.show(operation_id)
+                found += [] if seen.operation.state.ended else [seen]
+            if len(found) == limit:
+                break
+        return found
 
     async def show(self, operation_id: str) -> Snapshot:
         """An operation with its numbers; NoOperation when there is none."""
@@ -266,10 +256,19 @@ class Operations:
             current.result["handled"] = operation.position
         return operation
 
+    async def _started(self, operation_id: str) -> Operation | None:
+        try:
+            operation = await records.load(self._store, operation_id)
+        except NoOperation:
+            return None
+        return self._seen(operation)
+
     async def _load(self, operation_id: str) -> Operation:
-        operation = await records.load(self._store, operation_id)
+        return self._seen(await records.load(self._store, operation_id))
+
+    def _seen(self, operation: Operation) -> Operation:
         if not self._sees(operation):
-            raise NoOperation(operation_id)
+            raise NoOperation(operation.id)
         return operation
 
     def _sees(self, operation: Operation) -> bool:
@@ -282,7 +281,8 @@ class Operations:
         return replace(order, selection=replace(order.selection, scope=self._scope))
 
     def _checked(self, order: Order, body: bytes | None) -> Order:
-        text = str(parse(order.selection.filter, self._store.now()))
+        now = self._store.now()
+        text = str(parse(order.selection.filter, AskedAt.of(order.selection, now).at))
         order = replace(order, selection=replace(order.selection, filter=text))
         check_file(order)
         if order.uses_file and not self._files:

@@ -18,8 +18,8 @@ import msgspec
 
 from redrive.core.errors import RedriveError, VersionConflict
 from redrive.core.letters import LetterKey
-from redrive.core.ports import Store
 from redrive.core.records import Record
+from redrive.core.store import Records
 from redrive.office.operations.operation import NoOperation, Operation, OperationError, read_operation
 from redrive.office.records import every_record
 
@@ -47,7 +47,7 @@ class UnreadableOperation(OperationError):
     """A record that is no operation: of a newer version, or damaged."""
 
 
-async def create(store: Store, operation: Operation) -> None:
+async def create(store: Records, operation: Operation) -> None:
     """Keep a new operation; once more with the same id changes nothing."""
     await store.put_record(LIVE_RECORDS, operation.id, {"at": operation.created_at}, expected=None)
     try:
@@ -56,12 +56,12 @@ async def create(store: Store, operation: Operation) -> None:
         return
 
 
-async def load(store: Store, operation_id: str) -> Operation:
+async def load(store: Records, operation_id: str) -> Operation:
     """The operation, or NoOperation; UnreadableOperation when its record is not one."""
     return (await _load(store, operation_id))[0]
 
 
-async def change(store: Store, operation_id: str, make: Callable[[Operation], Operation]) -> Operation:
+async def change(store: Records, operation_id: str, make: Callable[[Operation], Operation]) -> Operation:
     """Apply a change to the operation as it is now, whoever else changes it."""
     while True:
         current, version = await _load(store, operation_id)
@@ -75,7 +75,7 @@ async def change(store: Store, operation_id: str, make: Callable[[Operation], Op
         return changed
 
 
-async def _load(store: Store, operation_id: str) -> tuple[Operation, int]:
+async def _load(store: Records, operation_id: str) -> tuple[Operation, int]:
     record = await store.get_record(OPERATION_RECORDS, operation_id)
     if record is None:
         raise NoOperation(operation_id)
@@ -89,7 +89,7 @@ def _read(record: Record) -> Operation:
         raise UnreadableOperation(f"the record of operation {record.id} cannot be read: {error}") from error
 
 
-async def every(store: Store) -> AsyncIterator[Operation]:
+async def every(store: Records) -> AsyncIterator[Operation]:
     """All operations that can be read, the oldest first."""
     async for record in every_record(store, OPERATION_RECORDS):
         operation = readable(record)
@@ -105,25 +105,25 @@ def readable(record: Record) -> Operation | None:
         return None
 
 
-async def live(store: Store) -> list[str]:
+async def live(store: Records) -> list[str]:
     """The ids of operations that have not ended, or whose end is not told yet."""
     return [record.id async for record in every_record(store, LIVE_RECORDS)]
 
 
-async def retire(store: Store, operation_id: str) -> None:
+async def retire(store: Records, operation_id: str) -> None:
     """It has ended and its end is told: nobody needs to look at it any more."""
     await store.delete_record(LIVE_RECORDS, operation_id, expected=None)
     await store.delete_record(BODY_RECORDS, operation_id, expected=None)
 
 
-async def forget(store: Store, operation: Operation) -> None:
+async def forget(store: Records, operation: Operation) -> None:
     """Remove an ended operation with its frozen list; the audit keeps what it did."""
     for number in range(operation.frozen.chunks):
         await store.delete_record(LETTER_RECORDS, _chunk_id(operation.id, number), expected=None)
     await store.delete_record(OPERATION_RECORDS, operation.id, expected=None)
 
 
-async def keep_chunk(store: Store, operation_id: str, number: int, chunk: Chunk) -> Chunk:
+async def keep_chunk(store: Records, operation_id: str, number: int, chunk: Chunk) -> Chunk:
     """Keep a chunk; the one that stands there, when it was kept before."""
     document = {**asdict(chunk), "letters": _plain(chunk.letters)}
     try:
@@ -136,13 +136,13 @@ async def keep_chunk(store: Store, operation_id: str, number: int, chunk: Chunk)
     return chunk
 
 
-async def read_chunk(store: Store, operation_id: str, number: int) -> Sequence[Letter]:
+async def read_chunk(store: Records, operation_id: str, number: int) -> Sequence[Letter]:
     """The letters of one chunk; none when there is none."""
     chunk = await _read_chunk(store, operation_id, number)
     return () if chunk is None else chunk.letters
 
 
-async def _read_chunk(store: Store, operation_id: str, number: int) -> Chunk | None:
+async def _read_chunk(store: Records, operation_id: str, number: int) -> Chunk | None:
     record = await store.get_record(LETTER_RECORDS, _chunk_id(operation_id, number))
     if record is None:
         return None
@@ -151,13 +151,13 @@ async def _read_chunk(store: Store, operation_id: str, number: int) -> Chunk | N
     return Chunk(letters, **fields)
 
 
-async def write_body(store: Store, operation_id: str, body: bytes) -> None:
+async def write_body(store: Records, operation_id: str, body: bytes) -> None:
     """Keep the body that an edited letter gets."""
     document = {"base64": b64encode(body).decode("ascii")}
     await store.put_record(BODY_RECORDS, operation_id, document, expected=None)
 
 
-async def read_body(store: Store, operation_id: str) -> bytes:
+async def read_body(store: Records, operation_id: str) -> bytes:
     """The body that an edited letter gets."""
     record = await store.get_record(BODY_RECORDS, operation_id)
     if record is None:

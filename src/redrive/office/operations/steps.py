@@ -7,6 +7,7 @@ generation. What people changed meanwhile (pause, cancel) stays as they changed 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from redrive.office.audit import add_later
 from redrive.office.operations import records
 from redrive.office.operations.choice import Chooser
 from redrive.office.operations.files import Filing
-from redrive.office.operations.move import move, tally_replaced
+from redrive.office.operations.move import messages_of, move, tally_replaced
 from redrive.office.operations.operation import Baseline, Frozen, Operation, OperationKind, OperationState
 from redrive.office.operations.records import Chunk, Letter
 from redrive.office.operations.rules import Go, Halt, Wait, judge, pace
@@ -43,6 +44,7 @@ class Steps:
     def __init__(self, office: Office) -> None:
         self._store = office.store
         self._bodies = office.bodies
+        self._traces = office.traces
         self._chooser = Chooser(office)
         self._budget = office.settings.budget
         self._filing = Filing(office)
@@ -227,7 +229,12 @@ class Steps:
             return await self._filing.export(operation, letters)
         edited = operation.order.edited
         body = await records.read_body(self._store, operation.id) if edited else None
+        if self._traces is None or operation.order.kind is not OperationKind.REDRIVE:
+            await move(self._store, self._bodies, operation, letters, body)
+            return {}
+        began_ns, traced = time.time_ns(), await messages_of(self._store, letters)
         await move(self._store, self._bodies, operation, letters, body)
+        self._traces.redriven(traced, operation.id, began_ns)
         return {}
 
 

@@ -14,13 +14,14 @@ from pathlib import Path
 
 from redrive.core.letters import DeadLetter, LetterKey
 from redrive.core.lifecycle import Move
-from redrive.core.ports import PAGE, Store
+from redrive.core.ports import PAGE
 from redrive.core.settings import RetentionSettings
 from redrive.office.archive.files import folder_problem
 from redrive.office.archive.lines import ArchiveError
 from redrive.office.archive.reader import Archive
 from redrive.office.archive.writer import ArchiveWriter
 from redrive.office.audit import Actor, action
+from redrive.office.ports import LetterStore
 
 DAY_MS = 86_400_000
 _PAGE = 100
@@ -70,7 +71,7 @@ def is_whole(letter: DeadLetter) -> bool:
     return letter.message.parent is None or letter.shared is not None
 
 
-async def leaving(store: Store, queue: str, limits: RetentionLimits) -> AsyncIterator[Leaving]:
+async def leaving(store: LetterStore, queue: str, limits: RetentionLimits) -> AsyncIterator[Leaving]:
     """What leaves, oldest first, in pages. Letters may be removed meanwhile."""
     place, cursor = 0, None
     while True:
@@ -100,7 +101,7 @@ class Departure:
 
     def __init__(
         self,
-        store: Store,
+        store: LetterStore,
         queue: str,
         folder: Path | None,
         *,

@@ -13,10 +13,10 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 
-from redrive.core.ports import Store
 from redrive.core.settings import RetentionSettings
 from redrive.office.archive.files import folder_problem
 from redrive.office.archive.lines import ArchiveError
+from redrive.office.ports import LetterStore
 from redrive.office.retention.departure import DAY_MS, Departure, Leaving, RetentionLimits, leaving
 from redrive.office.retention.notice import Notice, read_notice, write_notice
 from redrive.telemetry.events import Event, LettersArchived, LettersLeaving, RetentionFailed
@@ -30,7 +30,7 @@ class Retention:
     """The duty on one store."""
 
     def __init__(
-        self, store: Store, settings: RetentionSettings, emit: Callable[[Event], None] = lambda _: None
+        self, store: LetterStore, settings: RetentionSettings, emit: Callable[[Event], None] = lambda _: None
     ) -> None:
         self._store = store
         self._settings = settings

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from shlex import quote
 
 from redrive.core.errors import VersionConflict
-from redrive.core.ports import Store
 from redrive.core.records import Record
-from redrive.office.documents.document import instant
+from redrive.core.store import Records
+from redrive.core.values import instant
 from redrive.office.records import every_record
 
 RETENTION_RECORDS = "retention"
@@ -68,18 +68,18 @@ class Notice:
         return said
 
 
-async def notices(store: Store) -> list[Notice]:
+async def notices(store: Records) -> list[Notice]:
     """What is announced, of every queue."""
     return [_notice(record) async for record in every_record(store, RETENTION_RECORDS)]
 
 
-async def read_notice(store: Store, queue: str) -> tuple[Notice | None, int]:
+async def read_notice(store: Records, queue: str) -> tuple[Notice | None, int]:
     """What is announced of one queue, and the version that `write_notice` must expect."""
     record = await store.get_record(RETENTION_RECORDS, queue)
     return (None, 0) if record is None else (_notice(record), record.version)
 
 
-async def write_notice(store: Store, notice: Notice, version: int) -> bool:
+async def write_notice(store: Records, notice: Notice, version: int) -> bool:
     """Announce in place of what was read; False when someone else has announced since."""
     try:
         await store.put_record(RETENTION_RECORDS, notice.queue, asdict(notice), expected=version)

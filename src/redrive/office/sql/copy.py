@@ -15,17 +15,24 @@ from functools import lru_cache
 import apsw
 
 from redrive.core.redaction import redact
+from redrive.machine.statements import load_sections
 from redrive.office.documents.document import payload
-from redrive.office.statements import load_sql
 
 LARGEST_PAYLOAD = 256 * 1024
-_SQL = load_sql("copy")
-_TIMES = frozenset(("lastFailureTimestamp", "enqueuedAt", "movedToDLQAt"))
+_SQL = load_sections("redrive.office", "statements/copy.sql")
+_TIMES = frozenset(("lastFailureTimestamp", "enqueuedAt", "movedToDLQAt", "firstDiedAt"))
 _PAYLOAD = "originalData"
 _FAILURE = "lastFailureReason"
 _FAILURES = 1_000
 # Columns that are made from another: whoever reads the one, reads the other.
-_MADE_FROM = {"payload": _PAYLOAD, "failure": _FAILURE, "died": "movedToDLQAt", "enqueued": "enqueuedAt"}
+_MADE_FROM = {
+    "payload": _PAYLOAD,
+    "failure": _FAILURE,
+    "died": "firstDiedAt",
+    "moved": "movedToDLQAt",
+    "redied": "firstDiedAt",
+    "enqueued": "enqueuedAt",
+}
 
 Mask = Callable[[str], str]
 

@@ -5,9 +5,10 @@
 create table dlq (
   jobId text, outboxId text, companyId text, queue text, reason text, kind text, fingerprint text,
   originalData text, failedAttempts integer, lastFailureReason text, lastFailureCode text, lastFailureTimestamp text,
-  enqueuedAt text, movedToDLQAt text, ttl integer, redriven integer, generation integer,
+  enqueuedAt text, movedToDLQAt text, firstDiedAt text, ttl integer, redriven integer, generation integer,
   id text as (jobId), tenant text as (companyId), code text as (lastFailureCode), failure text as (lastFailureReason),
-  attempts integer as (failedAttempts), died text as (movedToDLQAt), enqueued text as (enqueuedAt),
+  attempts integer as (failedAttempts), died text as (firstDiedAt), moved text as (movedToDLQAt),
+  redied text as (iif(firstDiedAt <> movedToDLQAt, movedToDLQAt, null)), enqueued text as (enqueuedAt),
   payload text as (originalData)
 )
 
@@ -39,7 +40,8 @@ where taken <= :bytes
 insert into dlq
 select id, id, tenant, queue, reason, kind, fingerprint,
   iif(:payloads, (select original_data(b.body) from source.letter_bodies b where b.id = newest.id), null), attempts,
-  iif(:redact, redacted(failure), failure), code, died, iif(:times, strftime('%Y-%m-%dT%H:%M:%fZ', enqueued_at / 1000.0, 'unixepoch'), null), died, :ttl, redriven,
+  iif(:redact, redacted(failure), failure), code, died, iif(:times, strftime('%Y-%m-%dT%H:%M:%fZ', enqueued_at / 1000.0, 'unixepoch'), null), died,
+  iif(:times, strftime('%Y-%m-%dT%H:%M:%fZ', first_died_at / 1000.0, 'unixepoch'), null), :ttl, redriven,
   generation
 from (
   select *, iif(:times, strftime('%Y-%m-%dT%H:%M:%fZ', died_at / 1000.0, 'unixepoch'), null) as died

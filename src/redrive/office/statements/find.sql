@@ -35,9 +35,14 @@ select count(*) from {letters} where {condition}
 select count(*) from letters where reason = :reason
 
 -- name: split
-select tenant, reason, count(*), min(died_at), max(died_at) from {letters} where {condition} group by tenant, reason
+select tenant, reason, count(*), min(first_died_at), max(died_at) from {letters} where {condition} group by tenant, reason
 
 -- The values of a {column} among the letters of {narrow}, the most frequent first.
 -- name: values
 select coalesce({column}, '') as value, count(*) as letters from letters where {narrow}
 group by value order by letters desc, value limit :size
+
+-- Codes and payloads, the newest letters first: the limit keeps payloads out of the sorting.
+-- name: payloads
+select coalesce(l.code, ''), (select b.body from letter_bodies b where b.id = l.id)
+from (select id, code from {letters} where {condition} order by died_at desc, id desc limit -1) l

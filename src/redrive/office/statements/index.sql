@@ -16,7 +16,8 @@ create table letters (
   generation integer not null,
   enqueued_at integer not null,
   died_at integer not null,
-  ttl_s real not null
+  ttl_s real not null,
+  first_died_at integer not null
 ) without rowid;
 create index letter_age on letters (died_at, id);
 create table letter_bodies (id text primary key not null, body blob not null);
@@ -40,7 +41,7 @@ select at from caught_up
 insert into caught_up (one, at) values (1, ?) on conflict (one) do update set at = excluded.at
 
 -- name: add_letter
-insert or replace into letters values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+insert or replace into letters values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: add_body
 insert or replace into letter_bodies values (?, ?)

@@ -15,6 +15,8 @@ from redrive.core.records import Document
 
 NOTES = 100
 NOTE_LENGTH = 2_000
+KEY_LENGTH = 500
+MOST_COUNT = 1_000_000_000
 
 
 class GroupState(StrEnum):

@@ -1,7 +1,7 @@
 """From text to tokens: terms as they are written, operators and parentheses, each with its place.
 
 Reads from left to right, once; it looks ahead only to name the right spelling of what it refuses. It knows no
-field; that is `parsing`. What other languages write is `mistakes`.
+field; that is `parser`. What other languages write is `mistakes`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from redrive.office.filters import mistakes
-from redrive.office.filters.problems import FilterError
+from redrive.office.filters.mistakes import FilterError
 
 LENGTH = 2_000
 _UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")

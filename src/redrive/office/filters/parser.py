@@ -12,10 +12,9 @@ from functools import partial
 
 from redrive.core.failure import Kind
 from redrive.office.filters.grammar import arrange
+from redrive.office.filters.mistakes import FilterError
 from redrive.office.filters.moments import is_relative, read_day, read_duration, read_instant
 from redrive.office.filters.names import AGE, FIELDS, PAYLOAD, REASON, field_name, nearest_field
-from redrive.office.filters.problems import FilterError
-from redrive.office.filters.scanning import RawTerm, RawValue, scan
 from redrive.office.filters.terms import (
     Aged,
     Comparison,
@@ -33,6 +32,7 @@ from redrive.office.filters.terms import (
     Text,
     all_of,
 )
+from redrive.office.filters.tokens import RawTerm, RawValue, scan
 from redrive.office.filters.values import Misspelled, Pattern, bare_name, check_bare
 
 _VALUES = 100
@@ -94,7 +94,7 @@ def _named(raw: RawTerm, name: str) -> Term:
 
 def _name(field: NameField, value: RawValue) -> str | Pattern:
     if not value.text and field not in _MAY_BE_EMPTY:
-        raise FilterError(value.position, f"an empty {field}", "write one; every letter has one")
+        raise FilterError(value.position, f"{field} is empty", "write one; every letter has one")
     if field is NameField.KIND:
         return _kind(value)
     return value.text if value.quoted else _spelled(value, partial(bare_name, field))
@@ -103,7 +103,7 @@ def _name(field: NameField, value: RawValue) -> str | Pattern:
 def _kind(value: RawValue) -> str:
     kind = value.text.lower()
     if kind and kind not in list(Kind):
-        raise FilterError(value.position, f"{value.text!r} is no kind", f"use one of {', '.join(Kind)}")
+        raise FilterError(value.position, f"{value.text!r} is not a kind", f"use one of {', '.join(Kind)}")
     return kind
 
 
@@ -111,7 +111,7 @@ def _reasoned(raw: RawTerm, _: str) -> Term:
     _refuse_sign(raw)
     for value in raw.values:
         if not value.text.strip():
-            raise FilterError(value.position, "an empty reason", "write a word of it; every letter has one")
+            raise FilterError(value.position, "reason is empty", "write a word of it; every letter has one")
         _check_part(value, "a part of a reason is enough: write it without")
     return Reasoned(tuple(value.text for value in raw.values))
 
@@ -125,7 +125,7 @@ def _counted(raw: RawTerm, name: str) -> Term:
 
 def _number(value: RawValue) -> int:
     if not _NUMBER.fullmatch(value.text):
-        raise FilterError(value.position, f"{value.text!r} is no whole number", "write digits, such as 3")
+        raise FilterError(value.position, f"{value.text!r} is not a whole number", "write digits, such as 3")
     return int(value.text)
 
 
@@ -135,7 +135,9 @@ def _aged(raw: RawTerm, name: str) -> Term:
     value = _single_beyond(raw, f"write {name}:>2h, {name}:<30m or {name}:1h..2d")
     duration_s = read_duration(value.text)
     if duration_s is None:
-        problem = "an age is not negative" if value.text.startswith("-") else f"{value.text!r} is no duration"
+        problem = (
+            "an age is not negative" if value.text.startswith("-") else f"{value.text!r} is not a duration"
+        )
         raise FilterError(value.position, problem, "write 90s, 15m, 2h30m, 7d or 1w")
     return Aged(_comparison(raw), duration_s)
 
@@ -167,20 +169,20 @@ def _instant(field: MomentField, value: RawValue, now: int | None) -> int:
         advice = f"write age:>{value.text} for longer ago, or age:<{value.text} for since then"
         raise FilterError(value.position, f"{value.text!r} is a duration", advice)
     advice = "write 2026-01-31, 2026-01-31T08:00Z, 03:00, today or yesterday, in UTC"
-    raise FilterError(value.position, f"{value.text!r} is no instant", advice)
+    raise FilterError(value.position, f"{value.text!r} is not a valid time", advice)
 
 
 def _payload(raw: RawTerm, name: str) -> Term:
     path = tuple(name.split(".")[1:])
     if len(path) > _DEPTH or not all(_SEGMENT.fullmatch(segment) for segment in path):
         advice = f"write {PAYLOAD}.order_id or {PAYLOAD}.items.0.sku, at most {_DEPTH} deep"
-        raise FilterError(raw.position, f"{name!r} is no path", advice)
+        raise FilterError(raw.position, f"{name!r} is not a path", advice)
     if (ends := _range(raw)) is not None and is_number(ends[0].text) and is_number(ends[1].text):
         return _between(raw, ends, _payload, name)
     comparison = _comparison(raw)
     for value in raw.values:
         if comparison is not Comparison.EQUAL and not is_number(value.text):
-            problem = f"{value.text!r} is no number to compare with"
+            problem = f"{value.text!r} is not a number to compare with"
             raise FilterError(value.position, problem, f"write {name}:{comparison}100, or no sign")
         if not is_number(value.text):
             _check_part(value, "values of a payload are equal or not; to find a part, search for text")
