@@ -1,0 +1,1 @@
+"""RabbitMQ: the topology as data, and what is done with it."""
