@@ -12,13 +12,13 @@ from pathlib import Path
 import httpx
 
 from redrive import Redrive
-from redrive.config import load
 from redrive.core.grants import QueuePatterns
 from redrive.core.limits import Rate
 from redrive.office.access import Access, Limits, Role
 from redrive.office.audit import Actor
 from redrive.web.access import Rates
 from redrive.web.server import serve
+from redrive.wiring import load
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ import httpx
 import pytest
 
 from redrive import Redrive
-from redrive.config import load
 from redrive.core.grants import QueuePatterns
 from redrive.office.access import Access, Limits, Role
 from redrive.office.audit import Actor
 from redrive.web.server import serve
+from redrive.wiring import load
 from tests.web.background import Served, serving
 
 MAIL: dict[str, Any] = {

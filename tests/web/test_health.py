@@ -1,18 +1,24 @@
-"""Health: alive, able to work, and how full the outbox is (R36)."""
+"""Health: alive, able to work, and how full the outbox is."""
 
 from __future__ import annotations
 
+import platform
 from datetime import timedelta
 
+import apsw
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from redrive import Permanent, Redrive, Submission, Temporary
+from redrive.core.alert_rules import DEFAULT_RULES
 from redrive.core.failure import Failure, Kind
 from redrive.core.ports import Claim
 from redrive.core.verdict import RetryAt, Settlement
 from redrive.office.access import Role
+from redrive.office.alerts.watch import AlertWatch
 from redrive.testing import run_until_idle
+from redrive.version import __version__
 from redrive.web.server import serve
 from tests.web.conftest import Login
 from tests.web.problems import problem
@@ -35,8 +41,13 @@ async def test_an_empty_outbox_is_healthy(viewer: httpx.AsyncClient) -> None:
     assert response.json() == {
         "status": "healthy",
         "metrics": dict.fromkeys(counts, 0),
-        "alerts": {"dlqHigh": False, "retryBacklog": False},
+        "alerts": {"dlqHigh": False, "retryBacklog": False, "firing": []},
         "durability": "A",
+        "versions": {
+            "redrive": __version__,
+            "python": platform.python_version(),
+            "store": f"SQLite {apsw.sqlite_lib_version()}",
+        },
     }
 
 
@@ -74,7 +85,7 @@ async def test_more_than_100_dead_letters_are_unhealthy_and_still_ready(
     response = await viewer.get("/health/outbox")
     assert response.status_code == 200
     assert response.json()["status"] == "unhealthy"
-    assert response.json()["alerts"] == {"dlqHigh": True, "retryBacklog": False}
+    assert response.json()["alerts"] == {"dlqHigh": True, "retryBacklog": False, "firing": []}
     assert (await viewer.get("/health/ready")).status_code == 200
 
 
@@ -102,8 +113,38 @@ async def test_more_than_1000_waiting_retries_are_a_backlog(app: Redrive, viewer
         await app.store.settle([Settlement(delivery, later) for delivery in claimed.deliveries])
     answer = (await viewer.get("/health/outbox")).json()
     assert answer["metrics"]["retryScheduled"] == 1_001
-    assert answer["alerts"] == {"dlqHigh": False, "retryBacklog": True}
+    assert answer["alerts"] == {"dlqHigh": False, "retryBacklog": True, "firing": []}
     assert answer["status"] == "healthy"
+
+
+async def test_what_fires_is_listed_and_a_critical_alert_is_unhealthy(
+    app: Redrive, viewer: httpx.AsyncClient
+) -> None:
+    watch = AlertWatch(app.office)
+    await app.submit("nobody-serves-this", "now")
+    await watch.look()
+    app.skew_ms += 61_000
+    await watch.look()
+    answer = (await viewer.get("/health/outbox")).json()
+    assert answer["status"] == "unhealthy"
+    assert [one["alert"] for one in answer["alerts"]["firing"]] == ["no_worker"]
+    assert answer["alerts"]["firing"][0]["subject"] == "nobody-serves-this"
+    assert (await viewer.get("/health/ready")).status_code == 200
+
+
+async def test_the_limits_are_those_of_the_rules(app: Redrive, viewer: httpx.AsyncClient) -> None:
+    app.handler("a")(_handle)
+    rule = replace(DEFAULT_RULES["dlq_high"], above=1, clear=1)
+    alerts = replace(app.settings.alerts, rules=(rule,))
+    await app.submit_many("a", [Submission("dead")] * 2)
+    await run_until_idle(app)
+    assert (await viewer.get("/health/outbox")).json()["status"] == "healthy"
+    app.configure(replace(app.settings, alerts=alerts))
+    async with (
+        serve(app, "127.0.0.1:0") as server,
+        httpx.AsyncClient(base_url=server.url, headers=viewer.headers) as client,
+    ):
+        assert (await client.get("/health/outbox")).json()["alerts"]["dlqHigh"] is True
 
 
 async def test_a_viewer_of_one_tenant_does_not_see_the_counts_of_all(login: Login) -> None:

@@ -23,6 +23,7 @@ OPERATIONS = (
     ("GET", "/health/live"),
     ("GET", "/health/ready"),
     ("GET", "/health/outbox"),
+    ("GET", "/metrics"),
 )
 EXAMPLES = 60
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from redrive import Redrive
-from redrive.config import load
 from redrive.core.grants import QueuePatterns
 from redrive.core.settings import SubmitSettings
 from redrive.office.access import Access, Limits, Role
+from redrive.wiring import load
 from tests.web.problems import problem
 
 MOST = 5

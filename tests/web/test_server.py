@@ -15,9 +15,9 @@ import pytest
 import trustme
 
 from redrive import Redrive
-from redrive.core.errors import ConfigurationError
+from redrive.core.errors import CannotListen, ConfigurationError
 from redrive.office.access import Access, Role
-from redrive.web.server import HEAD_S, CannotListen, ServerSettings, parse_listen, serve
+from redrive.web.server import HEAD_S, ServerSettings, parse_listen, serve
 
 
 def _port(url: str) -> int:
@@ -40,7 +40,7 @@ async def test_it_listens_on_ipv6_too(app: Redrive) -> None:
 async def test_a_port_in_use_is_named(app: Redrive) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(CannotListen, match=listen):
+        with pytest.raises(CannotListen, match=rf"HTTP API .* {listen}: .* --listen or REDRIVE_LISTEN"):
             async with serve(app, listen):
                 pytest.fail("it listens")
 
@@ -185,6 +185,21 @@ async def test_behind_a_trusted_proxy_other_peers_are_refused(app: Redrive) -> N
         async with serve(app, "127.0.0.1:0", settings=settings) as server, httpx.AsyncClient() as client:
             answer = await client.get(f"{server.url}/health/live")
         assert answer.status_code == status
+
+
+async def test_a_trusted_proxy_that_is_no_address_is_refused_at_the_start(app: Redrive) -> None:
+    settings = ServerSettings(trusted_proxies=("proxy.internal",))
+    with pytest.raises(ConfigurationError, match=r"trusted proxy: .*write an address or a network"):
+        async with serve(app, "127.0.0.1:0", settings=settings):
+            pass
+
+
+@pytest.mark.parametrize("everybody", ["*", "0.0.0.0/0", "::/0"])
+async def test_everybody_is_no_trusted_proxy(app: Redrive, everybody: str) -> None:
+    settings = ServerSettings(trusted_proxies=("192.0.2.1", everybody))
+    with pytest.raises(ConfigurationError, match=r"is everybody.*could say it is another"):
+        async with serve(app, "127.0.0.1:0", settings=settings):
+            pass
 
 
 async def test_head_works_where_get_does(stranger: httpx.AsyncClient, viewer: httpx.AsyncClient) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 
 import httpx
 import pytest
 
-from redrive import Receipt, Redrive
+from redrive import Redrive
 from redrive.core.errors import StoreFull, StoreUnavailable
-from redrive.core.grants import SenderDomains
-from redrive.mail.desk import MailRequest, MailStatus
+from redrive.mail.desk import MailStatus
 from redrive.office.access import Access, Role
 from redrive.web.server import serve
 from tests.web.conftest import MAIL
@@ -24,9 +22,7 @@ class BrokenDesk:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    async def submit_many(
-        self, requests: Sequence[MailRequest], *, tenant: str, senders: SenderDomains
-    ) -> list[Receipt]:
+    async def now(self) -> int:
         raise self._error
 
     async def find(self, mail_id: str) -> MailStatus | None:
@@ -53,6 +49,7 @@ async def test_a_store_that_is_gone_is_unavailable_on_every_route(
         ("POST", "/v1/queues/orders/messages"),
         ("GET", "/v1/emails/nobody"),
         ("GET", "/health/outbox"),
+        ("GET", "/metrics"),
     ):
         response = await acme.request(method, path, json={})
         problem(response, 503, "unavailable")
@@ -91,7 +88,7 @@ async def test_an_unexpected_error_is_told_in_the_log_alone(
     assert "ana@" not in record.__dict__["fields"]["error"]
 
 
-@pytest.mark.parametrize("path", ["/", "/v1", "/v1/emails/", "/v1/emails/a/b", "/docs/x", "/static/docs.css"])
+@pytest.mark.parametrize("path", ["/v1", "/v1/emails/", "/v1/emails/a/b", "/docs/x", "/static/docs.css"])
 def test_an_unknown_address_is_not_found(visitor: httpx.Client, path: str) -> None:
     problem(visitor.get(path), 404, "not-found")
 

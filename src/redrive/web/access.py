@@ -7,11 +7,12 @@ its address: 256 bits cannot be guessed, and a neighbour behind the same proxy m
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
@@ -21,7 +22,7 @@ from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
 from redrive.core.limits import Rate
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.office.access import Credential, Permission, roles_with, verify
 from redrive.web.limits import Allowance, client_name
 from redrive.web.problems import FORBIDDEN, METHOD_NOT_ALLOWED, RATE_LIMITED, UNAUTHENTICATED, Refusal
@@ -88,13 +89,52 @@ class Rates:
     wrong_keys: Rate = field(default_factory=partial(Rate, 30, 60.0))
 
 
+class Door(Protocol):
+    """What stands before routes: it lets a request in and has it answered, or refuses it."""
+
+    async def open(self, request: Request, route: Route) -> Response: ...
+
+
+class KeyLookups:
+    """Looks keys up in a store; what was found holds for the rest of that round of the event loop.
+
+    Whoever is answered by it had come before the look, so that a key that is revoked is refused at once.
+    Known weakness: a store that answers in a later round, as a server does, is asked for each call.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._round = 0
+        self._found: dict[str, Credential] = {}
+
+    async def find(self, text: str) -> Credential | None:
+        """The credential of a key's text, or None where it is not let in."""
+        known = self._found.get(text)
+        if known is not None:
+            return known
+        asyncio.get_running_loop().call_soon(self._end_round)
+        asked = self._round
+        found = await verify(self._store, text)
+        if found is not None and asked == self._round:
+            self._found[text] = found
+        return found
+
+    def _end_round(self) -> None:
+        self._round += 1
+        self._found.clear()
+
+
 class Gate:
     """Lets calls in, by the keys of one store."""
 
     def __init__(self, store: Store, rates: Rates) -> None:
-        self._store = store
+        self._lookups = KeyLookups(store)
         self._keys = Allowance(rates.a_key)
         self._strangers = Allowance(rates.wrong_keys)
+
+    async def open(self, request: Request, route: Route) -> Response:
+        """The answer of a route, or Refusal."""
+        return await route.answer(await self.admit(request, route.allowed, unbound=route.unbound))
 
     async def admit(
         self, request: Request, allowed: frozenset[Permission] | Anyone, *, unbound: bool = False
@@ -102,7 +142,16 @@ class Gate:
         """The call, or Refusal: 401, 403 or 429."""
         if isinstance(allowed, Anyone):
             return Call(request)
-        credential = await self._identify(request)
+        header = request.headers.get("authorization")
+        if header is None:
+            raise _unauthenticated("there is no Authorization header")
+        text = header[len(_SCHEME) :].strip() if header[: len(_SCHEME)].lower() == _SCHEME else ""
+        credential = await self.identify(request, text)
+        self.check(credential, allowed, unbound=unbound)
+        return Call(request, credential)
+
+    def check(self, credential: Credential, allowed: frozenset[Permission], *, unbound: bool) -> None:
+        """Refusal unless the key may this, now."""
         wait_s = self._keys.take(credential.id)
         if wait_s is not None:
             raise rate_limited("this key has made too many requests", wait_s)
@@ -111,32 +160,32 @@ class Gate:
             raise Refusal(FORBIDDEN, f"a key with role {credential.role} has no permission to {needed}")
         if unbound and credential.tenant is not None:
             raise Refusal(FORBIDDEN, "this is about all tenants: use a key that belongs to none")
-        return Call(request, credential)
 
-    async def _identify(self, request: Request) -> Credential:
-        header = request.headers.get("authorization")
-        if header is None:
-            raise _unauthenticated("there is no Authorization header")
-        text = header[len(_SCHEME) :].strip() if header[: len(_SCHEME)].lower() == _SCHEME else ""
-        credential = await verify(self._store, text)
+    async def identify(self, request: Request, text: str) -> Credential:
+        """The credential of a key's text; Refusal, and soon a pause, where it is wrong."""
+        credential = await self._lookups.find(text)
         if credential is not None:
             return credential
+        self.count_stranger(request)
+        raise _unauthenticated("the key is unknown, wrong, revoked or has ended", ', error="invalid_token"')
+
+    def count_stranger(self, request: Request) -> None:
+        """One more wrong key or link; Refusal where too many came from this address."""
         wait_s = self._strangers.take(client_name(request))
         if wait_s is not None:
             raise rate_limited("too many wrong keys came from this address", wait_s)
-        raise _unauthenticated("the key is unknown, wrong, revoked or has ended", ', error="invalid_token"')
 
 
 class GuardedRoute(APIRoute):
-    """A route behind the gate. FastAPI routes to it and describes it, and reads nothing for it."""
+    """A route behind a door. FastAPI routes to it and describes it, and reads nothing for it."""
 
-    def __init__(self, route: Route, gate: Gate) -> None:
+    def __init__(self, route: Route, door: Door) -> None:
         self.allowed = route.allowed
         self.unbound = route.unbound
+        self.door = door
 
         async def endpoint(request: Request) -> Response:
-            call = await gate.admit(request, route.allowed, unbound=route.unbound)
-            return await route.answer(call)
+            return await door.open(request, route)
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
             response = await endpoint(Request(scope, receive))
@@ -190,5 +239,5 @@ def _unauthenticated(detail: str, more: str = "") -> Refusal:
 
 
 def rate_limited(detail: str, wait_s: int) -> Refusal:
-    """Too much at once, or too often: come back in so many seconds."""
+    """Too much at once, or too often: come back in `wait_s` seconds."""
     return Refusal(RATE_LIMITED, detail, headers={"Retry-After": str(wait_s)})

@@ -7,7 +7,7 @@ for mails.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from fastapi import FastAPI
@@ -17,15 +17,22 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from redrive.app import Redrive
 from redrive.mail.desk import Desk
 from redrive.version import __version__
-from redrive.web import email_documents, health, messages
-from redrive.web.access import Gate, GuardedRoute, Rates, Route
+from redrive.web import emails, health, messages
+from redrive.web.access import Door, Gate, GuardedRoute, Rates, Route
 from redrive.web.admin import routes as admin
 from redrive.web.description import SECURITY
 from redrive.web.docs_page import DocsPage
 from redrive.web.emails import Emails
 from redrive.web.health import HealthRoutes
 from redrive.web.messages import MessageRoutes
+from redrive.web.metrics import MetricsRoute
+from redrive.web.pages.door import PageDoor
+from redrive.web.pages.live import LivePages
+from redrive.web.pages.routes import page_routes
 from redrive.web.problems import ProblemDocument, answer_to
+
+if TYPE_CHECKING:
+    from redrive.telemetry.traces import Traces
 
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -54,7 +61,8 @@ class Middleware:
             nonlocal begun
             if message["type"] == "http.response.start":
                 begun = True
-                message["headers"] += _HEADERS
+                given = {name for name, _ in message["headers"]}
+                message["headers"] += [header for header in _HEADERS if header[0] not in given]
             await send(message)
 
         try:
@@ -70,19 +78,30 @@ _ABOUT = (
     "them back. Errors are problems (RFC 9457) and say what to do. Names are camelCase, times ISO 8601 "
     "with Z."
 )
-_SCHEMAS = (*email_documents.SCHEMAS, *messages.SCHEMAS, *health.SCHEMAS, *admin.SCHEMAS, ProblemDocument)
+_SCHEMAS = (*emails.SCHEMAS, *messages.SCHEMAS, *health.SCHEMAS, *admin.SCHEMAS, ProblemDocument)
 
 
 class Api(FastAPI):
     """FastAPI's routes and description, behind one layer of ours in place of its own five."""
 
-    def __init__(self) -> None:
+    def __init__(self, traces: Traces | None = None) -> None:
         super().__init__(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
         self._middleware = Middleware(self.router)
+        self._traces = traces
+        self.live: LivePages | None = None
+
+    def close(self) -> None:
+        """End what would otherwise go on: streams of pages."""
+        if self.live is not None:
+            self.live.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["app"] = self
-        await self._middleware(scope, receive, send)
+        if self._traces is None:
+            await self._middleware(scope, receive, send)
+            return
+        with self._traces.receiving(scope.get("headers", ())):
+            await self._middleware(scope, receive, send)
 
 
 def make_api(
@@ -91,24 +110,32 @@ def make_api(
     *,
     ready: Callable[[], bool] = lambda: True,
     rates: Rates = Rates(),  # noqa: B008 - immutable
-) -> FastAPI:
-    """The API of an open app; `ready` is whether this process's worker, if any, reaches the store."""
-    api = Api()
+    proxied: bool = False,
+) -> Api:
+    """The API of an open app; `ready` is whether this process's worker, if any, reaches the store.
+
+    `proxied`: all requests come through proxies that were named.
+    """
+    api = Api(app.telemetry.traces)
     gate = Gate(app.store, rates)
     _add(api, gate, Emails(mail, app.office).routes() if mail is not None else [])
     _add(api, gate, MessageRoutes(app).routes())
     _add(api, gate, admin.admin_routes(app))
-    _add(api, gate, HealthRoutes(app.store, app.office.index, ready).routes())
+    _add(api, gate, HealthRoutes(app.store, app.office, ready).routes())
+    _add(api, gate, MetricsRoute(app.store).routes())
     _add(api, gate, DocsPage(_describe(api)).routes())
-    _acquaint([route for route in api.routes if isinstance(route, GuardedRoute)])
+    door = PageDoor(app, gate)
+    api.live = LivePages()
+    _add(api, door, page_routes(app, door, api.live, proxied=proxied))
+    _share_methods([route for route in api.routes if isinstance(route, GuardedRoute)])
     return api
 
 
-def _add(api: FastAPI, gate: Gate, routes: Sequence[Route]) -> None:
-    api.router.routes += [GuardedRoute(route, gate) for route in routes]
+def _add(api: FastAPI, door: Door, routes: Sequence[Route]) -> None:
+    api.router.routes += [GuardedRoute(route, door) for route in routes]
 
 
-def _acquaint(routes: Sequence[GuardedRoute]) -> None:
+def _share_methods(routes: Sequence[GuardedRoute]) -> None:
     """Let the routes of one address know one another's methods; HEAD is where GET is."""
     methods: dict[str, set[str]] = {}
     for route in routes:

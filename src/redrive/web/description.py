@@ -107,7 +107,7 @@ def document(name: str) -> Described:
 
 
 def problems(kinds: tuple[ProblemType, ...]) -> Described:
-    """The answers that are problems, by status; of several with one status the first is told."""
+    """The answers that are problems, by status; of several with one status the first is described."""
     return {str(kind.status): _problem(kind) for kind in reversed(kinds)}
 
 

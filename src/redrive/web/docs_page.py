@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import Response
 
 from redrive.web.access import PUBLIC, Call, Route
-from redrive.web.answers import respond
+from redrive.web.documents import respond
 from redrive.web.problems import PROBLEMS
 
 _MAIL = {"from": "Shop <shop@acme.example>", "to": ["ana@customer.example"], "text": "It left today."}

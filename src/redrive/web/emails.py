@@ -7,16 +7,17 @@ write, all or nothing. A mail of another tenant does not exist here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from typing import Annotated
 
 import msgspec
 from starlette.responses import Response
 
 from redrive.core.errors import Conflict
+from redrive.core.message import Entry
 from redrive.core.ports import Receipt
-from redrive.mail.desk import Desk, MailRequest
+from redrive.mail.desk import Desk
+from redrive.mail.documents import MailDocument, mail_document
 from redrive.mail.writing.addresses import parse
-from redrive.mail.writing.checking import check
 from redrive.mail.writing.mail import Mail
 from redrive.office.access import Permission
 from redrive.office.masking import UNMASKED, Mask
@@ -24,15 +25,46 @@ from redrive.office.office import Office
 from redrive.office.view import MayNotReveal
 from redrive.web import description
 from redrive.web.access import Call, Route
-from redrive.web.admin.query import Parameters, Reveal, asked, parameters
-from redrive.web.admin.room import acting
-from redrive.web.answers import respond
+from redrive.web.admin.route import Parameters, Reveal, acting, asked, parameters
 from redrive.web.description import reference
-from redrive.web.documents import collect, decode
-from redrive.web.email_documents import AcceptedMail, AcceptedMails, SubmittedMail, mail_document
+from redrive.web.documents import MOST_S, collect, decode, respond
 from redrive.web.idempotency import IdempotencyKey, idempotency_key, replayed
 from redrive.web.limits import MAIL_BYTES, read_json
 from redrive.web.problems import FORBIDDEN, INVALID, NOT_FOUND, Refusal
+
+
+class SubmittedMail(
+    Mail, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True
+):
+    """A mail to send. An address is `local@domain` or `Name <local@domain>`; one text is one address.
+
+    `ttl`: after this many seconds it is not tried again.
+    """
+
+    ttl: Annotated[float, msgspec.Meta(gt=0, le=MOST_S)] | None = None
+
+
+class SubmittedMails(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A batch of mails, accepted together or not at all."""
+
+    emails: Annotated[list[SubmittedMail], msgspec.Meta(min_length=1, max_length=1_000)]
+
+
+class AcceptedMail(msgspec.Struct, frozen=True):
+    """A mail that is durably stored. `duplicate`: it was before, under the same Idempotency-Key."""
+
+    id: str
+    status: str
+    recipients: list[str]
+
+
+class AcceptedMails(msgspec.Struct, frozen=True):
+    """A batch that is durably stored, in the order given."""
+
+    emails: list[AcceptedMail]
+
+
+SCHEMAS = (SubmittedMails, AcceptedMails, MailDocument)
 
 
 class _Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -98,16 +130,22 @@ class Emails:
     async def submit(self, call: Call) -> Response:
         body = await read_json(call.request, MAIL_BYTES)
         key = idempotency_key(call.request, body)
-        mail = decode(_MAIL, body)
-        receipts = await self._hand_in([mail], key, call)
+        mail, now = decode(_MAIL, body), await self._desk.now()
+        receipts = await self._append([self._entry(call, key, now, 0, mail)], key)
         headers = replayed(key, receipts) | {"Location": f"/v1/emails/{receipts[0].id}"}
         return respond(202, _accepted(mail, receipts[0]), headers)
 
     async def submit_batch(self, call: Call) -> Response:
         body = await read_json(call.request, MAIL_BYTES)
         key = idempotency_key(call.request, body)
-        mails = _decode_batch(decode(_BATCH, body).emails)
-        receipts = await self._hand_in(mails, key, call)
+        documents, now = decode(_BATCH, body).emails, await self._desk.now()
+        mails: list[SubmittedMail] = []
+
+        def make(index: int, document: msgspec.Raw) -> Entry:
+            mails.append(decode(_MAIL, document))
+            return self._entry(call, key, now, index, mails[-1])
+
+        receipts = await self._append(collect(documents, make), key)
         accepted = AcceptedMails([_accepted(*pair) for pair in zip(mails, receipts, strict=True)])
         return respond(202, accepted, replayed(key, receipts))
 
@@ -115,7 +153,7 @@ class Emails:
         status = await self._desk.find(call.request.path_params["id"])
         if status is None or not call.credential.sees(status.tenant):
             raise Refusal(NOT_FOUND, "there is no such mail: it may have finished and been cleaned up")
-        return respond(200, mail_document(status, await self._mask(call)))
+        return respond(200, mail_document(status, (await self._mask(call)).text))
 
     async def _mask(self, call: Call) -> Mask:
         """Whoever submits knows whom to; others see addresses masked, unless they may reveal and ask to."""
@@ -128,40 +166,26 @@ class Emails:
         except MayNotReveal:
             raise Refusal(FORBIDDEN, "this key has no permission to reveal") from None
 
-    async def _hand_in(
-        self, mails: Sequence[SubmittedMail], key: IdempotencyKey | None, call: Call
-    ) -> list[Receipt]:
-        requests = [_request(mail, key, index) for index, mail in enumerate(mails)]
+    def _entry(
+        self, call: Call, key: IdempotencyKey | None, now: int, index: int, mail: SubmittedMail
+    ) -> Entry:
+        return self._desk.entry(
+            mail,
+            tenant=call.tenant,
+            now=now,
+            senders=call.credential.senders,
+            dedupe=None if key is None else key.item(index),
+            digest=None if key is None else key.digest,
+            ttl=mail.ttl,
+        )
+
+    async def _append(self, entries: Sequence[Entry], key: IdempotencyKey | None) -> list[Receipt]:
         try:
-            return await self._desk.submit_many(requests, tenant=call.tenant, senders=call.credential.senders)
+            return await self._desk.append(entries)
         except Conflict as error:
             if key is None:
                 raise
             raise key.reused() from error
-
-
-def _request(mail: SubmittedMail, key: IdempotencyKey | None, index: int) -> MailRequest:
-    ttl = None if mail.ttl is None else timedelta(seconds=mail.ttl)
-    if key is None:
-        return MailRequest(mail, ttl=ttl)
-    return MailRequest(mail, key.item(index), key.digest, ttl)
-
-
-def _decode_batch(documents: Sequence[msgspec.Raw]) -> list[SubmittedMail]:
-    try:
-        return collect(documents, _decode)
-    except Refusal:
-        # The desk checks what could be decoded; where something could not be, it never gets to it.
-        collect(documents, _decode_and_check)
-        raise
-
-
-def _decode(_: int, document: msgspec.Raw) -> SubmittedMail:
-    return decode(_MAIL, document)
-
-
-def _decode_and_check(_: int, document: msgspec.Raw) -> None:
-    check(decode(_MAIL, document))
 
 
 def _accepted(mail: Mail, receipt: Receipt) -> AcceptedMail:

@@ -15,11 +15,15 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 
 from redrive.core.limits import Rate, Window, reserve
+from redrive.machine.addresses import is_local
 from redrive.web.problems import NOT_JSON, TOO_LARGE, Refusal
 
 MAIL_BYTES = 25 * 1024 * 1024
 JSON_DEPTH = 32
 _REMEMBERED = 10_000
+_FORWARDED = frozenset(
+    ("x-forwarded-for", "forwarded", "via", "x-real-ip", "x-forwarded-host", "x-forwarded-proto")
+)
 _IPV6_NETWORK = (1 << 128) - (1 << 64)
 
 
@@ -28,6 +32,11 @@ async def read_json(request: Request, most: int) -> bytes:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
         raise Refusal(NOT_JSON, "the content type is not application/json")
+    return await read_body(request, most)
+
+
+async def read_body(request: Request, most: int) -> bytes:
+    """The body of a request; Refusal when it has more than `most` bytes."""
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > most:
         raise _too_large(most)
@@ -86,6 +95,17 @@ def client_name(request: Request) -> str:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is None:
         return str(IPv6Address(int(address) & _IPV6_NETWORK))
     return str(address)
+
+
+def is_here(request: Request, *, proxied: bool) -> bool:
+    """Whether who asks is on this machine. `proxied`: all peers are proxies that were named.
+
+    Otherwise a peer on this machine may be a proxy that nobody has named, which asks for anybody.
+    Known weakness: one that adds no header cannot be told from a browser on this machine.
+    """
+    local = request.client is not None and is_local(request.client.host)
+    forwarded = _FORWARDED & set(request.headers.keys())
+    return local and ("x-forwarded-for" in forwarded if proxied else not forwarded)
 
 
 def _too_large(most: int) -> Refusal:

@@ -1,18 +1,24 @@
 """`/v1/queues/{queue}/messages`: messages for any queue, one or up to 1,000 at a time.
 
 A payload is kept byte for byte as it came, once it is known that a handler can read it. The mail gateway's
-own queue is closed here: a mail goes through the checks of `/v1/emails`.
+own queue is closed here: a mail goes through the checks of `/v1/emails`. A key submits to the queues that it
+names, or to those that are known: a name that nobody knows would be a queue that nobody serves, and many of
+them a way to fill the store. Known weakness: two processes that begin queues for one tenant at the same
+moment may pass the bound by a few.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from redrive.app import Redrive
@@ -21,16 +27,15 @@ from redrive.core.message import Entry, check_queue
 from redrive.core.ports import APPEND_BYTES, Receipt
 from redrive.engine.entries import Submission, make_entry
 from redrive.mail.stored import QUEUE as MAIL_QUEUE
-from redrive.office.access import Permission
+from redrive.office.access import Credential, Permission
+from redrive.office.queues import live_workers
 from redrive.web import description
 from redrive.web.access import Call, Route
-from redrive.web.answers import MOST_S, respond
 from redrive.web.description import reference
-from redrive.web.documents import BATCH, check_payload, collect, decode
+from redrive.web.documents import BATCH, MOST_S, check_payload, collect, decode, respond
 from redrive.web.idempotency import IdempotencyKey, idempotency_key, replayed
 from redrive.web.limits import read_json
-from redrive.web.problems import INVALID, NOT_FOUND, TOO_LARGE, FieldError, Refusal
-from redrive.web.queue_names import QueueNames
+from redrive.web.problems import FORBIDDEN, INVALID, NOT_FOUND, TOO_LARGE, FieldError, Refusal
 
 
 class SubmittedMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -171,3 +176,44 @@ def _queue(name: str) -> str:
 
 def _accepted(receipt: Receipt) -> AcceptedMessage:
     return AcceptedMessage(receipt.id, receipt.status.value)
+
+
+class QueueNames:
+    """The queues of one app, as submit keys may use them."""
+
+    def __init__(self, app: Redrive) -> None:
+        self._app = app
+        self._known: set[str] = set()
+        self._begun: defaultdict[str, set[str]] = defaultdict(set)
+        self._beginning = asyncio.Lock()
+
+    async def admit(self, key: Credential, tenant: str, queue: str) -> None:
+        """Refusal when the key may not submit to the queue."""
+        if key.queues and not key.queues.match(queue):
+            raise Refusal(FORBIDDEN, f"this key submits to {key.queues} only")
+        if queue in self._known:
+            return
+        async with self._beginning:
+            self._known.update(await self._app.store.queue_names())
+            if queue not in self._known:
+                await self._begin(key, tenant, queue)
+
+    async def _begin(self, key: Credential, tenant: str, queue: str) -> None:
+        if not key.queues and not await self._has_handler(queue):
+            raise Refusal(
+                NOT_FOUND,
+                "there is no such queue, and nothing has a handler for it: start its worker, name it in the "
+                "configuration, or use a key that names its queues",
+            )
+        begun, most = self._begun[tenant], self._app.settings.submit.queues
+        if queue not in begun:
+            names = {name for name in self._known if await self._app.store.lane(name, tenant) is not None}
+            if len(names | begun) >= most:
+                detail = f"the tenant has {most:,} queues, as many as it may: use one of them"
+                raise Refusal(FORBIDDEN, detail)
+            begun.add(queue)
+
+    async def _has_handler(self, queue: str) -> bool:
+        if queue in self._app.settings.queues or queue in {one.queue for one in self._app.served()}:
+            return True
+        return any(queue in worker.queues for worker in await live_workers(self._app.store))

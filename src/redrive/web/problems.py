@@ -19,7 +19,6 @@ from starlette.responses import Response
 
 from redrive.core.errors import Conflict, InvalidMessage, RedriveError, StoreError, StoreFull
 from redrive.core.redaction import redact
-from redrive.mail.desk import InvalidMails
 from redrive.mail.writing.mail import InvalidMail
 
 
@@ -43,7 +42,7 @@ BAD_QUERY: Final = ProblemType(
     "bad-query",
     400,
     "The filter or the SQL cannot be answered",
-    "Mend it at the `position` in `errors`, counted from 0.",
+    "Fix it at the `position` in `errors`, counted from 0.",
 )
 UNAUTHENTICATED: Final = ProblemType(
     "unauthenticated", 401, "A valid key is needed", "Send `Authorization: Bearer rdk_…` with a live key."
@@ -85,7 +84,7 @@ INVALID: Final = ProblemType(
     "invalid",
     422,
     "What was sent cannot be accepted",
-    "Mend every entry of `errors`; nothing of the request was accepted.",
+    "Fix every entry of `errors`; nothing of the request was accepted.",
 )
 KEY_REUSED: Final = ProblemType(
     "idempotency-key-reused",
@@ -106,7 +105,7 @@ UNEXPECTED: Final = ProblemType(
     "unexpected",
     500,
     "Something unexpected happened",
-    "Tell your operator the `instance`: the log has the cause under it.",
+    "Give your operator the `instance`: the log has the cause under it.",
 )
 UNAVAILABLE: Final = ProblemType(
     "unavailable",
@@ -180,10 +179,7 @@ class Refusal(RedriveError):
 
 def answer_to(error: Exception) -> Response:
     """The answer to whatever a route raised."""
-    instance = f"urn:uuid:{uuid4()}"
-    refused = _refused(error)
-    if refused.kind.status >= 500:
-        _log(refused, error, instance)
+    refused, instance = told(error)
     problem = ProblemDocument(
         type=f"/docs#{refused.kind.name}",
         title=refused.kind.title,
@@ -198,6 +194,15 @@ def answer_to(error: Exception) -> Response:
         headers=dict(refused.headers),
         media_type=MEDIA_TYPE,
     )
+
+
+def told(error: Exception) -> tuple[Refusal, str]:
+    """What an error is to the caller, and the name under which the log has its cause."""
+    instance = f"urn:uuid:{uuid4()}"
+    refused = _refused(error)
+    if refused.kind.status >= 500:
+        _log(refused, error, instance)
+    return refused, instance
 
 
 def _refused(error: Exception) -> Refusal:
@@ -215,14 +220,12 @@ def _refused(error: Exception) -> Refusal:
         case ClientDisconnect():
             return Refusal(BAD_JSON, "the connection ended before the body did")
         case _:
-            detail = "the request failed for a reason that is in the log; nothing more is told here"
+            detail = "the request failed for a reason that is in the log; nothing more is said here"
             return Refusal(UNEXPECTED, detail)
 
 
 def field_errors(error: InvalidMessage) -> list[FieldError]:
-    """Everything that is wrong with a message, a mail or a batch of mails."""
-    if isinstance(error, InvalidMails):
-        return [found for one in error.refused for found in field_errors(one)]
+    """Everything that is wrong with a message or a mail."""
     if isinstance(error, InvalidMail):
         return [FieldError(field, problem, error.index) for field, problem in error.problems]
     return [FieldError("", error.problem, error.index)]

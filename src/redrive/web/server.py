@@ -12,15 +12,16 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import uvicorn
-from uvicorn.middleware.proxy_headers import _TrustedHosts
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from redrive.app import Redrive
-from redrive.core.errors import ConfigurationError, RedriveError
+from redrive.core.errors import CannotListen, ConfigurationError
+from redrive.machine.addresses import is_local, parse_address, why_refused, write_address
 from redrive.mail.desk import Desk
 from redrive.web.access import Rates
 from redrive.web.api import make_api
@@ -117,7 +118,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if not self.config.proxy_headers:
             return False
         peer = transport.get_extra_info("peername")
-        return peer is None or peer[0] not in _TrustedHosts(self.config.forwarded_allow_ips)
+        trusted = _networks(tuple(self.config.forwarded_allow_ips or ()))
+        return peer is None or not any(ipaddress.ip_address(peer[0]) in network for network in trusted)
 
     def _expect(self, patience_s: float) -> None:
         """Close unless what comes next is there in time."""
@@ -132,10 +134,6 @@ class BoundedProtocol(HttpToolsProtocol):
 _BACKLOG = 1_024
 _DRAIN_S = 10
 _IDLE_S = 75
-
-
-class CannotListen(RedriveError):
-    """The address cannot be listened on: taken, not ours, or not allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +154,7 @@ class Running:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without hands on the process's signals, that tells when it listens."""
+    """uvicorn without hands on the process's signals, that says when it listens."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -187,39 +185,50 @@ async def serve(
     ConfigurationError when the address is not one or needs `allow_remote`.
     """
     host, port = parse_listen(listen)
+    _networks(settings.trusted_proxies)
     _refuse_exposure(host, settings)
     async with app:
-        api = make_api(app, mail, ready=ready or (lambda: app.ready), rates=rates)
+        proxied = bool(settings.trusted_proxies)
+        api = make_api(app, mail, ready=ready or (lambda: app.ready), rates=rates, proxied=proxied)
         with _bound(host, port) as bound:
             server = _Server(_config(api, settings))
             serving = asyncio.create_task(server.serve(sockets=[bound]))
             try:
                 await _listening(server, serving)
                 scheme = "http" if settings.certificate is None else "https"
-                yield Running(f"{scheme}://{_written(host, bound.getsockname()[1])}")
+                yield Running(f"{scheme}://{write_address(host, bound.getsockname()[1])}")
             finally:
+                api.close()
                 server.should_exit = True
                 await serving
 
 
 def parse_listen(text: str) -> tuple[str, int]:
     """Host and port of `127.0.0.1:8025` or `[::1]:8025`."""
-    host, colon, port = text.strip().rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isdecimal() or int(port) > 65_535:
-        raise ConfigurationError(f"listen: {text[:80]!r} is no address: write 127.0.0.1:8025 or [::1]:8025")
-    return host, int(port)
+    try:
+        return parse_address(text)
+    except ValueError as error:
+        raise ConfigurationError(f"listen: {error}") from None
+
+
+@cache
+def _networks(trusted: tuple[str, ...]) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    """Trusted proxies as networks; ConfigurationError where one is none, or is everybody."""
+    try:
+        networks = [ipaddress.ip_network("0.0.0.0/0" if text == "*" else text) for text in trusted]
+    except ValueError as error:
+        raise ConfigurationError(f"trusted proxy: {error}: write an address or a network") from None
+    if any(one.prefixlen == 0 for one in networks):
+        raise ConfigurationError(
+            "trusted proxy: this is everybody, so any client could say it is another: write the addresses or "
+            "networks of your proxies"
+        )
+    return networks
 
 
 def _refuse_exposure(host: str, settings: ServerSettings) -> None:
     guarded = settings.allow_remote or settings.certificate is not None or settings.trusted_proxies
-    if guarded or host == "localhost":
-        return
-    try:
-        local = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        local = False
-    if not local:
+    if not guarded and not is_local(host):
         raise ConfigurationError(
             f"listen: {host} can be reached from other machines, and keys would travel in the clear: listen "
             "on 127.0.0.1, give a certificate, name a trusted proxy, or say --allow-remote"
@@ -236,16 +245,12 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
             bound.bind((host, port))
             bound.listen(_BACKLOG)
         except (OSError, UnicodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "not a host name"
+            why = why_refused(error) if isinstance(error, OSError) else "not a host name"
             raise CannotListen(
-                f"cannot listen on {_written(host, port)}: {why}; stop what listens there, or choose another "
-                "address with --listen"
+                f"the HTTP API cannot listen on {write_address(host, port)}: {why}; stop what listens there, "
+                "or choose another address with --listen or REDRIVE_LISTEN"
             ) from error
         yield bound
-
-
-def _written(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _config(api: Callable[..., object], settings: ServerSettings) -> uvicorn.Config:

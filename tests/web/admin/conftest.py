@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from redrive import Redrive
-from redrive.config import load
 from redrive.office.access import Role
+from redrive.wiring import load
 from tests.web.admin.walking import Filled, fill
 from tests.web.conftest import Login
 

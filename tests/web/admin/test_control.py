@@ -9,6 +9,8 @@ import httpx
 
 from redrive import Redrive
 from redrive.core.lanes import LaneState
+from redrive.core.letters import LetterKey
+from redrive.core.lifecycle import Move
 from tests.conformance.makers import dead
 from tests.web.admin.asking import DLQ, SECRET, good, rows_of, rows_when
 from tests.web.problems import problem
@@ -24,6 +26,27 @@ async def test_a_queue_is_paused_and_resumed(
         assert queue["state"] == state
     problem(await operator.post(f"{DLQ}/queues/nobody/pause"), 404, "not-found")
     problem(await acme_operator.post(f"{DLQ}/queues/orders/pause"), 403, "forbidden")
+
+
+async def test_a_queue_that_has_nothing_open_is_deleted(
+    app: Redrive,
+    admin: httpx.AsyncClient,
+    operator: httpx.AsyncClient,
+    viewer: httpx.AsyncClient,
+    acme_operator: httpx.AsyncClient,
+) -> None:
+    (letter,) = await dead(app.store)
+    refused = problem(await operator.delete(f"{DLQ}/queues/orders"), 409, "wrong-state")
+    assert "messages: 1 dead" in refused["detail"]
+    await app.store.remove("orders", [LetterKey(letter)], Move.DISCARD, actor="ana")
+    problem(await operator.delete(f"{DLQ}/queues/orders"), 409, "wrong-state")
+    for client in (viewer, acme_operator):
+        problem(await client.delete(f"{DLQ}/queues/orders"), 403, "forbidden")
+    app.skew_ms += 86_400_000
+    assert good(await operator.delete(f"{DLQ}/queues/orders")) == {"queue": "orders", "removed": 1}
+    assert good(await viewer.get(f"{DLQ}/queues"))["queues"] == []
+    problem(await operator.delete(f"{DLQ}/queues/orders"), 404, "not-found")
+    assert (await rows_of(admin, verb="delete queue"))[0]["result"] == {"removed": 1}
 
 
 async def test_a_tenant_is_given_a_weight_a_cap_and_a_rate_and_loses_them(

@@ -1,4 +1,4 @@
-"""Groups and shape over HTTP, and what people say of a group."""
+"""Groups, shape and destinations over HTTP, and what people say of a group."""
 
 from __future__ import annotations
 
@@ -27,6 +27,14 @@ async def test_letters_are_counted_by_what_they_have_in_common(
     assert [(row["companyId"], row["total"]) for row in shape["tenants"]] == [("acme", 3), ("globex", 1)]
 
 
+async def test_a_group_names_its_queues(app: Redrive, viewer: httpx.AsyncClient) -> None:
+    for queue in ("orders", "billing"):
+        await dead(app.store, 1, queue=queue)
+    (group,) = good(await viewer.get(f"{DLQ}/groups?by=code"))["groups"]
+    assert group["queues"] == ["billing", "orders"]
+    assert good(await viewer.get(f"{DLQ}/group", params=GROUP))["group"]["queues"] == ["billing", "orders"]
+
+
 async def test_a_bound_key_counts_its_own_tenant_and_reads_its_own_notes(
     app: Redrive, operator: httpx.AsyncClient, globex_operator: httpx.AsyncClient
 ) -> None:
@@ -37,6 +45,22 @@ async def test_a_bound_key_counts_its_own_tenant_and_reads_its_own_notes(
     assert (seen["group"]["count"], seen["group"]["tenants"], seen["said"]["notes"]) == (1, 1, [])
     shape = good(await globex_operator.get(f"{DLQ}/shape"))
     assert [row["companyId"] for row in shape["tenants"]] == ["globex"]
+
+
+async def test_mails_are_counted_by_destination_and_code_for_a_bound_key_its_own(
+    app: Redrive, viewer: httpx.AsyncClient, globex_operator: httpx.AsyncClient
+) -> None:
+    body = b'{"from": "shop@acme.example", "to": ["ana@customer.example"], "messageId": "1"}'
+    problem(await viewer.get(f"{DLQ}/destinations"), 404, "not-found")
+    await dead(app.store, 3, queue="email:send", body=body)
+    await dead(app.store, 1, queue="email:send", body=body, tenant="globex")
+    for client, count in ((viewer, 4), (globex_operator, 1)):
+        answer = await client.get(f"{DLQ}/destinations")
+        (row,) = good(answer)["destinations"]
+        assert row == {"domain": "customer.example", "code": "E42", "count": count}
+        assert "ana@" not in answer.text
+    other = good(await globex_operator.get(f"{DLQ}/destinations", params={"filter": "tenant:acme"}))
+    assert (other["destinations"], other["looked"], other["whole"]) == ([], 0, True)
 
 
 async def test_a_group_is_noted_ignored_resolved_and_opened(

@@ -56,7 +56,7 @@ async def test_a_filter_on_what_is_masked_needs_the_permission_to_reveal(
 ) -> None:
     await _bury(app)
     for text in GUESSES:
-        for route in ROUTES:
+        for route in (*ROUTES, "destinations"):
             refused = await viewer.get(f"{DLQ}/{route}", params={"filter": text})
             assert fields(problem(refused, 403, "forbidden")) == [(None, "filter")]
         await _found(operator, text)
@@ -84,6 +84,8 @@ async def test_the_answer_says_that_payloads_were_not_searched(
         assert "payload" in good(await viewer.get(address, params={"filter": "mailbox"}))["notice"]
         assert good(await viewer.get(address, params={"filter": "reason:mailbox"}))["notice"] is None
         assert good(await operator.get(address, params={"filter": "mailbox"}))["notice"] is None
+    mails = {"queue": "orders", "filter": "mailbox"}
+    assert "payload" in good(await viewer.get(f"{DLQ}/destinations", params=mails))["notice"]
 
 
 async def test_sql_sees_failures_masked_until_they_are_revealed(

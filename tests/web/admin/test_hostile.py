@@ -13,7 +13,7 @@ import pytest
 
 from redrive import Redrive
 from redrive.web.admin import export
-from redrive.web.admin.turns import AT_ONCE, WAITING
+from redrive.web.admin.routes import AT_ONCE, WAITING
 from tests.conformance.makers import dead
 from tests.web.admin.asking import DLQ, good, rows_when
 from tests.web.problems import problem

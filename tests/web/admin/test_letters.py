@@ -103,14 +103,15 @@ async def test_a_letter_says_why_it_died_and_a_message_why_it_waits(
 
 
 async def test_a_filter_that_cannot_be_read_is_answered_with_the_place(viewer: httpx.AsyncClient) -> None:
-    for path in ("letters", "groups", "shape", "export"):
+    for path in ("letters", "groups", "shape", "destinations", "export"):
         refused = await viewer.get(f"{DLQ}/{path}", params={"filter": "tenant:acme bogus:7"})
         (error,) = problem(refused, 400, "bad-query")["errors"]
         assert (error["field"], error["position"]) == ("filter", 12)
 
 
 async def test_a_parameter_that_nobody_knows_never_means_all(viewer: httpx.AsyncClient) -> None:
-    problem(await viewer.get(f"{DLQ}/letters?limt=5"), 422, "invalid")
+    refused = problem(await viewer.get(f"{DLQ}/letters?limt=5"), 422, "invalid")
+    assert refused["errors"] == [{"field": "limt", "problem": "is not known here: did you mean limit?"}]
     problem(await viewer.get(f"{DLQ}/letters?filter=tenant:a&filter=tenant:b"), 422, "invalid")
     problem(await viewer.get(f"{DLQ}/letters?cursor=AAAA"), 422, "invalid")
 

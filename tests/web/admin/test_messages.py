@@ -51,3 +51,22 @@ async def test_an_operator_removes_what_waits_of_its_tenant(
     assert await ids(admin) == other
     outcome = (await rows_of(admin, verb="purge"))[0]
     assert outcome["result"] == {"moved": 3}
+
+
+async def test_no_cursor_of_a_bound_key_names_a_queue_of_others(
+    app: Redrive, acme_operator: httpx.AsyncClient
+) -> None:
+    for number in range(60):
+        await submit(app.store, tenant="rival", queue=f"secret-{number:02}")
+    own = await submit(app.store, 3, tenant="acme", queue="z-orders")
+    found: list[str] = []
+    query = {"limit": "1"}
+    while True:
+        answer = await acme_operator.get(f"{DLQ}/messages", params=query)
+        assert "secret" not in answer.text
+        page = good(answer)
+        found += [one["jobId"] for one in page["messages"]]
+        if page["cursor"] is None:
+            break
+        query["cursor"] = page["cursor"]
+    assert found == own

@@ -175,7 +175,7 @@ async def test_an_edited_mail_is_still_a_mail(app: Redrive, operator: httpx.Asyn
     (letter,) = await dead(app.store, 1, queue="email:send")
     edited, etag = {"payload": {"order": 8}}, {"If-Match": '"0"'}
     refused = await operator.post(f"{DLQ}/letters/{letter}/edit", json=edited, headers=etag)
-    assert "it is no mail" in problem(refused, 422, "invalid")["detail"]
+    assert "it is not a mail" in problem(refused, 422, "invalid")["detail"]
 
 
 @pytest.mark.usefixtures("on_duty")
@@ -254,3 +254,40 @@ async def test_a_bound_key_pages_through_the_operations_of_others_to_its_own(
     assert (first["operations"], first["cursor"] is None) == ([], False)
     then = good(await globex_operator.get(f"{DLQ}/operations?cursor={first['cursor']}"))
     assert ([one["id"] for one in then["operations"]], then["cursor"]) == ([own.id], None)
+
+
+@pytest.mark.usefixtures("on_duty")
+@pytest.mark.parametrize("kind", ["redrive", "discard"])
+async def test_a_start_that_carries_its_dry_run_takes_what_that_counted(
+    app: Redrive, operator: httpx.AsyncClient, kind: str
+) -> None:
+    ids = await dead(app.store, 2)
+    order = {"kind": kind, "filter": "queue:orders"}
+    preview = good(await operator.post(f"{DLQ}/operations?dryRun=true", json=order))
+    app.store.skew_ms += 200
+    await dead(app.store, 3)
+    order |= {"asOf": preview["asOf"], "counted": preview["count"]}
+    seen = await ended(operator, await operator.post(f"{DLQ}/operations", json=order))
+    assert (seen["state"], seen["total"], seen["moved"]) == ("finished", 2, 2)
+    assert {(await app.store.get(one)).state for one in ids}.isdisjoint({State.DEAD})  # type: ignore[union-attr]
+
+
+@pytest.mark.usefixtures("on_duty")
+async def test_a_queues_redrive_carries_the_instant_of_its_dry_run(
+    app: Redrive, operator: httpx.AsyncClient
+) -> None:
+    await dead(app.store, 2)
+    url = f"{DLQ}/queues/orders/re-drive"
+    preview = good(await operator.post(f"{url}?dryRun=true", json={"limit": 100}))
+    app.store.skew_ms += 200
+    await dead(app.store, 3)
+    seen = await ended(operator, await operator.post(url, json={"limit": 100, "asOf": preview["asOf"]}))
+    assert seen["moved"] == 2
+
+
+@pytest.mark.parametrize("as_of", ["2026-01-31T08:00:00", "1969-12-31T23:59:59Z", "yesterday", 7])
+async def test_an_instant_that_no_dry_run_gave_is_refused(
+    operator: httpx.AsyncClient, as_of: str | int
+) -> None:
+    order = {"kind": "discard", "filter": "", "asOf": as_of}
+    problem(await operator.post(f"{DLQ}/operations", json=order), 422, "invalid")

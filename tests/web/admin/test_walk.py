@@ -1,4 +1,4 @@
-"""Every admin route x role x tenant: let in, refused or not found, and never another tenant's data (I13).
+"""Every admin route x role x tenant: let in, refused or not found, and never another tenant's data.
 
 A route that is not in the walk fails the first test. Nothing is carried out here: the letters stay.
 """
@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from redrive import Redrive
-from redrive.config import load
 from redrive.office.access import Role
 from redrive.web.access import GuardedRoute
 from redrive.web.api import make_api
+from redrive.wiring import load
 from tests.web.admin.asking import DLQ
 from tests.web.admin.walking import KEYS, SECRET, WALK, Filled, Step
 from tests.web.problems import problem

@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 
 from redrive import Redrive
-from redrive.config import load
 from redrive.office.access import Access, Role
 from redrive.office.audit import Actor
 from redrive.web.server import serve
+from redrive.wiring import load
 from tests.conformance.makers import dead
 from tests.web.admin.asking import DLQ
 
@@ -65,6 +65,7 @@ WALK = (
     Step("PUT", "/group", OPERATORS, query="by=tenant&key=acme", body={"state": "resolved"}),
     Step("POST", "/group/notes", OPERATORS, query="by=tenant&key=acme", body={"text": "seen"}),
     Step("GET", "/shape", READERS),
+    Step("GET", "/destinations", READERS, others=404, query="queue=of-acme"),
     Step("POST", "/operations", OPERATORS, 202, body={"kind": "discard", "filter": "tenant:acme"}),
     Step("GET", "/operations", READERS),
     Step("GET", "/operations/{id}", READERS, others=404),
@@ -79,8 +80,14 @@ WALK = (
     Step("POST", "/keys/{id}/rotate", ADMINS, unbound=True, body={}),
     Step("POST", "/keys/{id}/revoke", ADMINS, unbound=True),
     Step("GET", "/status", READERS, unbound=True),
+    Step("GET", "/alerts", READERS),
+    Step("GET", "/alerts/rules", READERS, unbound=True),
+    Step("POST", "/alerts/test", OPERATORS, 404, unbound=True, body={"channel": "none"}),
+    Step("POST", "/alerts/silences", OPERATORS, unbound=True, body={"alert": "dlq_high", "forS": 60}),
+    Step("DELETE", "/alerts/silences/{id}", OPERATORS, 404, unbound=True),
     Step("POST", "/queues/{queue}/pause", OPERATORS, unbound=True),
     Step("POST", "/queues/{queue}/resume", OPERATORS, unbound=True),
+    Step("DELETE", "/queues/{queue}", OPERATORS, 409, unbound=True),
     Step("GET", "/queues/{queue}/tenants", READERS, others=404),
     Step("GET", "/tenants/{tenant}", READERS, others=404),
     Step("PATCH", "/tenants/{tenant}", OPERATORS, unbound=True, body={"weight": 1}),

@@ -10,12 +10,10 @@ from starlette.responses import Response
 
 from redrive.office.audit import Query
 from redrive.office.chain import Head
-from redrive.office.documents.control import AuditPage, row_document, verification_document
+from redrive.office.documents.findings import AuditPage, row_document, verification_document
 from redrive.web.access import Call, Route
-from redrive.web.admin.query import Limit, Parameters, asked
-from redrive.web.admin.room import AdminRoom
-from redrive.web.admin.route import ADMINISTER, AdminRoute
-from redrive.web.answers import respond
+from redrive.web.admin.route import ADMINISTER, AdminRoom, AdminRoute, Limit, Parameters, asked
+from redrive.web.documents import respond
 from redrive.web.problems import INVALID, FieldError, Refusal
 
 Text = Annotated[str, msgspec.Meta(max_length=200, description="Empty: any.")]

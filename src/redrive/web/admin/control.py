@@ -14,24 +14,26 @@ from starlette.responses import Response
 
 from redrive.core.lanes import Lane, LaneChange
 from redrive.core.limits import Rate
-from redrive.office.documents.control import (
-    QueueState,
-    TenantPage,
-    lane_document,
-    status_document,
-    tenant_lanes,
-)
-from redrive.office.tenants import MOST_WEIGHT
+from redrive.office.deletion import QueueInUse
+from redrive.office.documents.control import DeletedQueue, QueueState, TenantPage, lane_document, tenant_lanes
+from redrive.office.tenants import MOST_CAP, MOST_WEIGHT
 from redrive.web.access import Call, Route
-from redrive.web.admin.query import Cursor, Limit, NoParameters, Parameters, asked
-from redrive.web.admin.room import AdminRoom
-from redrive.web.admin.route import OPERATE, READ, AdminRoute
-from redrive.web.answers import respond
-from redrive.web.documents import decode
+from redrive.web.admin.route import (
+    OPERATE,
+    READ,
+    AdminRoom,
+    AdminRoute,
+    Cursor,
+    Limit,
+    NoParameters,
+    Parameters,
+    asked,
+)
+from redrive.web.documents import decode, respond
 from redrive.web.limits import read_json
+from redrive.web.problems import WRONG_STATE, Refusal
 
 _BODY_BYTES = 64 * 1024
-_MOST_CAP = 1_000_000
 _TENANT = "/tenants/{tenant}"
 _QUEUE = "/queues/{queue}"
 
@@ -53,7 +55,7 @@ class TenantChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """What is given is set; a `cap` or `rate` (such as `100/min`) of null is removed."""
 
     weight: Annotated[int, msgspec.Meta(ge=1, le=MOST_WEIGHT)] | UnsetType = UNSET
-    cap: Annotated[int, msgspec.Meta(ge=1, le=_MOST_CAP)] | UnsetType | None = UNSET
+    cap: Annotated[int, msgspec.Meta(ge=1, le=MOST_CAP)] | UnsetType | None = UNSET
     rate: Annotated[str, msgspec.Meta(max_length=20)] | UnsetType | None = UNSET
 
 
@@ -85,9 +87,9 @@ _STATUS = AdminRoute(
     method="GET",
     path="/status",
     name="showStatus",
-    summary="Every queue with its counts and workers, the store, and the letters that will leave",
+    summary="How all stands: queues, the last hour, causes, tenants, operations, workers, the store",
     allowed=READ,
-    document="StatusDocument",
+    document="OverviewDocument",
     unbound=True,
 )
 _LANES = AdminRoute(
@@ -118,6 +120,16 @@ _SET = AdminRoute(
     document="TenantLanes",
     unbound=True,
 )
+_DELETE_QUEUE = AdminRoute(
+    method="DELETE",
+    path=_QUEUE,
+    name="deleteQueue",
+    summary="Forget a queue that has nothing open, with its settings and finished records",
+    allowed=OPERATE,
+    document="DeletedQueue",
+    problems=(WRONG_STATE,),
+    unbound=True,
+)
 _PAUSE_QUEUE = _queue("pause", "Hand out nothing more of a queue")
 _RESUME_QUEUE = _queue("resume", "Hand out a queue's messages again")
 _PAUSE_TENANT = _tenant("pause", "Hand out nothing more of a tenant")
@@ -134,6 +146,7 @@ class ControlRoom(AdminRoom):
             _LANES.to(self.lanes),
             _PAUSE_QUEUE.to(self.pause_queue),
             _RESUME_QUEUE.to(self.resume_queue),
+            _DELETE_QUEUE.to(self.delete_queue),
             _SHOW.to(self.show),
             _SET.to(self.set),
             _PAUSE_TENANT.to(self.pause),
@@ -142,7 +155,7 @@ class ControlRoom(AdminRoom):
 
     async def status(self, call: Call) -> Response:
         asked(call, NoParameters)
-        return respond(200, status_document(await self.acting(call).queues.status()))
+        return respond(200, (await self.acting(call).overview.show()).document)
 
     async def lanes(self, call: Call) -> Response:
         query, acting = asked(call, ListTenants), self.acting(call)
@@ -161,6 +174,16 @@ class ControlRoom(AdminRoom):
         asked(call, NoParameters)
         queue = await self.acting(call).queues.resume(call.request.path_params["queue"])
         return respond(200, QueueState(queue=queue, state="running"))
+
+    async def delete_queue(self, call: Call) -> Response:
+        asked(call, NoParameters)
+        queues = self.acting(call).queues
+        queue = await queues.named(call.request.path_params["queue"])
+        try:
+            removed = await queues.delete(queue)
+        except QueueInUse as error:
+            raise Refusal(WRONG_STATE, str(error)) from error
+        return respond(200, DeletedQueue(queue=queue, removed=removed))
 
     async def show(self, call: Call) -> Response:
         asked(call, NoParameters)

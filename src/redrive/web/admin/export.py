@@ -19,9 +19,7 @@ from redrive.office.export import Format
 from redrive.office.letters import Exported
 from redrive.office.operations import Selection
 from redrive.web.access import Call, Route
-from redrive.web.admin.query import FilterText, Parameters, Reveal, asked
-from redrive.web.admin.room import AdminRoom
-from redrive.web.admin.route import READ, AdminRoute
+from redrive.web.admin.route import READ, AdminRoom, AdminRoute, FilterText, Parameters, Reveal, asked
 from redrive.web.problems import BAD_QUERY
 
 _MEDIA = {Format.JSONL: "application/jsonl", Format.CSV: "text/csv"}

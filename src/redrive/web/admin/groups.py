@@ -15,14 +15,22 @@ from starlette.responses import Response
 
 from redrive.office.documents.groups import said_document, shown_group
 from redrive.office.groups import GroupBy, Said
-from redrive.office.groups.standing import NOTE_LENGTH
+from redrive.office.groups.said import KEY_LENGTH, MOST_COUNT, NOTE_LENGTH
 from redrive.web.access import Call, Route
-from redrive.web.admin.query import FilterText, Limit, Parameters, asked
-from redrive.web.admin.room import AdminRoom
-from redrive.web.admin.route import OPERATE, READ, AdminRoute, if_match
-from redrive.web.admin.tags import demand, tag
-from redrive.web.answers import respond
-from redrive.web.documents import decode
+from redrive.web.admin.route import (
+    OPERATE,
+    READ,
+    AdminRoom,
+    AdminRoute,
+    FilterText,
+    Limit,
+    Parameters,
+    asked,
+    demand,
+    if_match,
+    tag,
+)
+from redrive.web.documents import decode, milliseconds, respond
 from redrive.web.limits import read_json
 from redrive.web.problems import BAD_QUERY, CHANGED, INVALID, FieldError, Refusal
 
@@ -31,7 +39,9 @@ By = Annotated[
     Literal["fingerprint", "code", "reason", "tenant", "queue", "age"],
     msgspec.Meta(description="What the letters of a group have in common."),
 ]
-Key = Annotated[str, msgspec.Meta(max_length=500, description="The group's `key`; empty: those without.")]
+Key = Annotated[
+    str, msgspec.Meta(max_length=KEY_LENGTH, description="The group's `key`; empty: those without.")
+]
 
 
 class ListGroups(Parameters, frozen=True):
@@ -53,7 +63,7 @@ class GroupChange(msgspec.Struct, frozen=True, kw_only=True, rename="camel", for
     """How a group stands from now on; an ignored one until a count of letters, an instant, or either."""
 
     state: Literal["open", "ignored", "resolved"]
-    until_count: Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)] | None = None
+    until_count: Annotated[int, msgspec.Meta(ge=1, le=MOST_COUNT)] | None = None
     until_at: datetime | None = None
 
 
@@ -137,7 +147,7 @@ class GroupRoom(AdminRoom):
         before = await groups.said(by, key)
         expected = before if demand(call, _version(before)) else None
         if body.state == "ignored":
-            until_at = _milliseconds(body.until_at)
+            until_at = milliseconds(body.until_at, "untilAt", "the group was not changed: see errors")
             await groups.ignore(by, key, until_count=body.until_count, until_at=until_at, expected=expected)
         else:
             _refuse_until(body)
@@ -160,15 +170,6 @@ class GroupRoom(AdminRoom):
 
 def _version(said: Said) -> str:
     return sha256(msgspec.json.encode(said_document(said))).hexdigest()[:16]
-
-
-def _milliseconds(at: datetime | None) -> int | None:
-    if at is None:
-        return None
-    if at.tzinfo is None:
-        error = FieldError("untilAt", "has no offset: write 2026-01-31T08:00:00Z")
-        raise Refusal(INVALID, "the group was not changed: see errors", [error])
-    return round(at.timestamp() * 1000)
 
 
 def _refuse_until(body: GroupChange) -> None:

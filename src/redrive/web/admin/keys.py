@@ -1,4 +1,4 @@
-"""Keys: listed without their text, made, rotated and revoked. The text of a new key is told once."""
+"""Keys: listed without their text, made, rotated and revoked. The text of a new key is shown once."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ import msgspec
 from starlette.responses import Response
 
 from redrive.core.grants import MOST_NAMES, QueuePatterns, SenderDomains
-from redrive.office.access import LONGEST, OVERLAP, Credential, Limits, Role
-from redrive.office.documents.control import NewKey, key_document, key_list
+from redrive.office.access import LONGEST, NAME_LENGTH, OVERLAP, Credential, Limits, Role
+from redrive.office.documents.access import key_document, key_list, new_key
 from redrive.web.access import Call, Route
-from redrive.web.admin.query import Flag, NoParameters, Parameters, asked
-from redrive.web.admin.room import AdminRoom
-from redrive.web.admin.route import ADMINISTER, AdminRoute
-from redrive.web.answers import respond
-from redrive.web.documents import decode
+from redrive.web.admin.route import ADMINISTER, AdminRoom, AdminRoute, Flag, NoParameters, Parameters, asked
+from redrive.web.documents import decode, respond
 from redrive.web.limits import read_json
 from redrive.web.problems import NOT_FOUND, Refusal
 
@@ -36,7 +33,7 @@ class KeyBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     role: Literal["submit", "viewer", "operator", "admin"]
     company_id: Annotated[str, msgspec.Meta(max_length=128)] | None = None
-    name: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    name: Annotated[str, msgspec.Meta(max_length=NAME_LENGTH)] = ""
     from_domains: Names = []
     queues: Names = []
     reveal: bool | None = None
@@ -105,9 +102,7 @@ class KeyRoom(AdminRoom):
 
     async def every(self, call: Call) -> Response:
         ended = asked(call, ListKeys).ended == "true"
-        now = self._office.store.now()
-        found = [key for key in await self.acting(call).access.list() if ended or key.lives(now)]
-        return respond(200, key_list(found))
+        return respond(200, key_list(await self.acting(call).access.list(ended=ended)))
 
     async def create(self, call: Call) -> Response:
         asked(call, NoParameters)
@@ -126,8 +121,7 @@ class KeyRoom(AdminRoom):
 
     async def revoke(self, call: Call) -> Response:
         asked(call, NoParameters)
-        access, key_id = self.acting(call).access, call.request.path_params["id"]
-        ended = await access.find(key_id) if await access.revoke(key_id) else None
+        ended = await self.acting(call).access.revoke(call.request.path_params["id"])
         if ended is None:
             raise _no_key()
         return respond(200, key_document(ended))
@@ -143,7 +137,7 @@ def _limits(body: KeyBody) -> Limits:
 
 
 def _new(key: Credential, text: str) -> Response:
-    return respond(200, NewKey(key=text, about=key_document(key)))
+    return respond(200, new_key(key, text))
 
 
 def _no_key() -> Refusal:

@@ -11,10 +11,18 @@ from redrive.core.letters import MessagePhase
 from redrive.core.ports import PAGE
 from redrive.office.documents.messages import RemovedMessages
 from redrive.web.access import Call, Route
-from redrive.web.admin.query import Cursor, DryRun, Limit, Parameters, asked
-from redrive.web.admin.room import AdminRoom
-from redrive.web.admin.route import OPERATE, READ, AdminRoute
-from redrive.web.answers import respond
+from redrive.web.admin.route import (
+    OPERATE,
+    READ,
+    AdminRoom,
+    AdminRoute,
+    Cursor,
+    DryRun,
+    Limit,
+    Parameters,
+    asked,
+)
+from redrive.web.documents import respond
 from redrive.web.problems import NOT_FOUND
 
 _MOST = 20 * PAGE

@@ -7,6 +7,7 @@ files and are not among them: an export is a download here, restoring is the com
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
@@ -25,11 +26,9 @@ from redrive.office.operations import (
 from redrive.office.operations.operation import CHUNK, NAMED_LETTERS
 from redrive.office.queues import NoQueue, Queues
 from redrive.web.access import Call, Route
-from redrive.web.admin.query import Cursor, Limit, NoParameters, Parameters, asked
-from redrive.web.admin.route import OPERATE, READ, AdminRoute
-from redrive.web.admin.start import BODY_BYTES, StartingRoom, StartParameters
-from redrive.web.answers import respond
-from redrive.web.documents import decode
+from redrive.web.admin.route import OPERATE, READ, AdminRoute, Cursor, Limit, NoParameters, Parameters, asked
+from redrive.web.admin.start import BODY_BYTES, StartingRoom, StartParameters, as_of
+from redrive.web.documents import decode, respond
 from redrive.web.limits import read_json
 from redrive.web.problems import BAD_QUERY, INVALID, WRONG_STATE, FieldError, Refusal
 
@@ -46,7 +45,8 @@ class OrderBody(
     `undiscard` brings back what was discarded and is kept. `canary` letters go first and are waited for;
     `ramp`: ever larger parts follow. Without them a re-drive of more than 20 has a canary of 5 and the rate
     20/s: write 0 and "none" to have it without. It halts when more than `haltShare` of at least `haltLeast`
-    that came back failed. `expired` takes one-time letters too.
+    that came back failed. `expired` takes one-time letters too. `asOf` and `counted` are the `asOf` and
+    `count` of a dry run: what died after it is not taken, and no more than it counted.
     """
 
     kind: Literal["redrive", "discard", "undiscard"]
@@ -60,6 +60,8 @@ class OrderBody(
     halt_least: Annotated[int, msgspec.Meta(ge=1, le=_ALL)] = 5
     expired: bool = False
     to_queue: Annotated[str, msgspec.Meta(min_length=1, max_length=128)] | None = None
+    as_of: datetime | None = None
+    counted: Annotated[int, msgspec.Meta(ge=0, le=2**53)] | None = None
 
 
 class ListOperations(Parameters, frozen=True):
@@ -176,7 +178,13 @@ class OperationRoom(StartingRoom):
         acting.view.filter(body.filter or "")
         return Order(
             OperationKind(body.kind),
-            Selection(ids=tuple(body.ids or ()), filter=body.filter or "", limit=body.limit),
+            Selection(
+                ids=tuple(body.ids or ()),
+                filter=body.filter or "",
+                limit=body.limit,
+                as_of=as_of(body.as_of),
+                counted=body.counted,
+            ),
             rate=body.rate,
             canary=body.canary,
             ramp=body.ramp,

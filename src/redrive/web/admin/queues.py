@@ -6,6 +6,7 @@ answered with where its progress can be asked.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 import msgspec
@@ -17,11 +18,19 @@ from redrive.office.documents.letters import QueueMessages
 from redrive.office.operations import OperationKind, Order, Selection
 from redrive.office.queues import queue_term
 from redrive.web.access import Call, Route
-from redrive.web.admin.query import Cursor, Limit, NoParameters, Parameters, Reveal, asked
-from redrive.web.admin.route import OPERATE, READ, AdminRoute
-from redrive.web.admin.start import BODY_BYTES, StartingRoom, StartParameters
-from redrive.web.answers import respond
-from redrive.web.documents import decode
+from redrive.web.admin.route import (
+    OPERATE,
+    READ,
+    AdminRoute,
+    Cursor,
+    Limit,
+    NoParameters,
+    Parameters,
+    Reveal,
+    asked,
+)
+from redrive.web.admin.start import BODY_BYTES, StartingRoom, StartParameters, as_of
+from redrive.web.documents import decode, respond
 from redrive.web.limits import read_json
 
 
@@ -33,15 +42,17 @@ class ListMessages(Parameters, frozen=True):
     reveal: Reveal = "false"
 
 
-class QueueRedrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class QueueRedrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """How many of a queue's letters come back, the oldest first; `rate` such as `20/s`.
 
     Without canary and rate, more than 20 have a canary of 5 and the rate 20/s: 0 and "none" are without.
+    `asOf` is that of a dry run: what died after it is not taken.
     """
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=PAGE)]
     rate: Annotated[str, msgspec.Meta(max_length=20)] | None = None
     canary: Annotated[int, msgspec.Meta(ge=0, le=500)] | None = None
+    as_of: datetime | None = None
 
 
 _QUEUES = AdminRoute(
@@ -105,6 +116,6 @@ class QueueRoom(StartingRoom):
         queue = await acting.queues.named(call.request.path_params["queue"])
         raw = await read_json(call.request, BODY_BYTES)
         body = decode(_BODY, raw)
-        selection = Selection(filter=str(queue_term(queue)), limit=body.limit)
+        selection = Selection(filter=str(queue_term(queue)), limit=body.limit, as_of=as_of(body.as_of))
         order = Order(OperationKind.REDRIVE, selection, rate=body.rate, canary=body.canary)
         return await self.start(call, order, raw, dry_run=query.dry_run == "true")

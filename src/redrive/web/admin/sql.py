@@ -7,14 +7,11 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from redrive.office.documents.control import sql_document
+from redrive.office.documents.findings import sql_document
 from redrive.office.sql import SAVED
 from redrive.web.access import Call, Route
-from redrive.web.admin.query import Parameters, Reveal, asked
-from redrive.web.admin.room import AdminRoom
-from redrive.web.admin.route import ADMINISTER, AdminRoute
-from redrive.web.answers import respond
-from redrive.web.documents import decode
+from redrive.web.admin.route import ADMINISTER, AdminRoom, AdminRoute, Parameters, Reveal, asked
+from redrive.web.documents import decode, respond
 from redrive.web.limits import read_json
 from redrive.web.problems import BAD_QUERY, INVALID, FieldError, Refusal
 
@@ -27,10 +24,13 @@ class AskSql(Parameters, frozen=True):
     reveal: Reveal = "false"
 
 
+SQL_LENGTH = 20_000
+
+
 class SqlBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One SELECT, or the name of one that is kept."""
 
-    sql: Annotated[str, msgspec.Meta(min_length=1, max_length=20_000)] | None = None
+    sql: Annotated[str, msgspec.Meta(min_length=1, max_length=SQL_LENGTH)] | None = None
     saved: Annotated[str, msgspec.Meta(max_length=50)] | None = None
 
 

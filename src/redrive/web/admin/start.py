@@ -8,21 +8,21 @@ belongs to the caller's API key, stands for address and body, and is kept for a 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import sha256
 from typing import Final
 
 from starlette.responses import Response
 
 from redrive.core.errors import VersionConflict
-from redrive.core.ports import Store
 from redrive.core.records import Record
 from redrive.office.documents.operations import preview_document
 from redrive.office.operations import NoOperation, Order
 from redrive.office.operations.listing import new_id
+from redrive.office.ports import Books
 from redrive.web.access import Call
-from redrive.web.admin.query import DryRun, Parameters
-from redrive.web.admin.room import AdminRoom
-from redrive.web.answers import respond
+from redrive.web.admin.route import AdminRoom, DryRun, Parameters
+from redrive.web.documents import milliseconds, respond
 from redrive.web.idempotency import REPLAYED, IdempotencyKey, idempotency_key
 
 BODY_BYTES: Final = 1024 * 1024
@@ -74,6 +74,11 @@ class StartingRoom(AdminRoom):
         return respond(202, document, {"Location": f"/admin/dlq/operations/{operation_id}", **headers})
 
 
+def as_of(given: datetime | None) -> int | None:
+    """The instant of a dry run that an order is of."""
+    return milliseconds(given, "asOf", "nothing was started: see errors")
+
+
 @dataclass(frozen=True, slots=True)
 class RequestKey:
     """The key of one request of one caller."""
@@ -81,12 +86,12 @@ class RequestKey:
     record_id: str
     key: IdempotencyKey
 
-    async def find(self, store: Store) -> str | None:
+    async def find(self, store: Books) -> str | None:
         """The operation that an earlier request named; Refusal when that was another request."""
         record = await store.get_record(KEY_RECORDS, self.record_id)
         return None if record is None else self._operation(record)
 
-    async def claim(self, store: Store) -> str:
+    async def claim(self, store: Books) -> str:
         """The operation that this request and its repeats start; Refusal as above."""
         while (found := await self.find(store)) is None:
             chosen = new_id(store.now())
