@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 
 import pytest
@@ -41,7 +42,7 @@ async def _bury(app: Redrive) -> str:
     )
     failure = Failure(now, 1, Kind.PERMANENT, EVIL, code="[red]\x1b[1m", traceback=EVIL)
     progress = Progress(State.DEAD, now, now + 60_000, attempts=1)
-    await app.store.bury([DeadLetter(message, progress, Reason.PERMANENT, now, "f", (failure,))])
+    await app.store.bury([DeadLetter(message, progress, Reason.PERMANENT, now, now, "f", (failure,))])
     return message.id
 
 
@@ -56,6 +57,24 @@ def test_hostile_text_is_printed_as_text(shop: Shop, arguments: tuple[str, ...])
         assert ("t[red]" if "redrive" in arguments else "q[bold]") in result.out
     if "show" in arguments:
         assert "[red]boom[/red] :bomb:" in result.out
+
+
+def test_a_hostile_destination_is_printed_as_text(shop: Shop) -> None:
+    to = json.dumps(["a@\x1b[2J[red]boom[/red]\r\nforged"])
+
+    async def bury(app: Redrive) -> None:
+        now = app.store.now()
+        message = Message(new_id(), "email:send", "acme", f'{{"to": {to}}}'.encode(), now, 60.0)
+        failure = Failure(now, 1, Kind.PERMANENT, "no", code="[bold]\x1b[1m")
+        progress = Progress(State.DEAD, now, now + 60_000, attempts=1)
+        await app.store.bury([DeadLetter(message, progress, Reason.PERMANENT, now, now, "f", (failure,))])
+
+    shop.with_app(bury)
+    result = shop("mail", "destinations")
+    assert "[red]boom[/red]" in result.out
+    assert "[bold]" in result.out
+    assert len(result.out.splitlines()) == 2
+    assert not any(character in result.out + result.error for character in "\x1b\r")
 
 
 def test_a_reason_cannot_forge_a_line_and_is_redacted(shop: Shop) -> None:
@@ -82,7 +101,7 @@ def test_a_suggested_command_runs_nothing_but_ours(shop: Shop, arguments: tuple[
         now = app.store.now()
         message = Message(evil, "orders", evil, b"1", now, 60.0)
         progress = Progress(State.DEAD, now, now + 60_000, attempts=1)
-        await app.store.bury([DeadLetter(message, progress, Reason.PERMANENT, now, evil)])
+        await app.store.bury([DeadLetter(message, progress, Reason.PERMANENT, now, now, evil)])
 
     shop.with_app(bury)
     result = shop("dlq", *arguments)
@@ -92,6 +111,12 @@ def test_a_suggested_command_runs_nothing_but_ours(shop: Shop, arguments: tuple[
     for one in commands:
         named = [word for word in shlex.split(one.partition("; by cause")[0]) if "touch" in word]
         assert all(evil in word for word in named)
+
+
+def test_an_error_does_not_repeat_all_of_a_long_argument(shop: Shop) -> None:
+    shop.send()
+    result = shop("show", "a" * 100_000)
+    assert (result.code, len(result.error) < 3_000) == (4, True)
 
 
 def test_an_error_does_not_repeat_control_sequences(shop: Shop) -> None:

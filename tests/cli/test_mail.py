@@ -1,4 +1,5 @@
-"""`redrive mail send` and `show`: what is stored, what is refused, and the state of each recipient."""
+"""`redrive mail send`, `show` and `destinations`: what is stored, what is refused, the state of each
+recipient, and where mail did not arrive."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ from email.policy import default
 import pytest
 
 from redrive.app import Redrive
-from redrive.config import load
 from redrive.mail import stored
 from redrive.mailbox import Mailbox
 from redrive.testing import run_until_idle
+from redrive.wiring import load
 from tests.cli.conftest import Shop
 
 MAIL = ("--from", "Acme <shop@acme.example>", "--to", "ok@b.example")
@@ -58,7 +59,7 @@ def test_every_flag_reaches_the_mail(shop: Shop) -> None:
     assert (mail["To"], mail["Cc"], mail["Bcc"]) == ("ok@b.example, Bo <bo@b.example>", "cc@b.example", None)
     (attachment,) = mail.iter_attachments()
     assert (attachment.get_filename(), attachment.get_content_type()) == ("plan.pdf", "application/pdf")
-    shown = shop.ok("mail", "show", mail_id)
+    shown = shop.ok("mail", "show", mail_id, "--reveal")
     assert {one["address"] for one in shown["recipients"]} >= {"bcc@b.example", "cc@b.example"}
     assert shop.ok("show", mail_id)["dedupe"] == "order-7"
 
@@ -86,7 +87,7 @@ def test_show_tells_each_recipients_state_and_attempts(shop: Shop) -> None:
     mail_id = shop.ok("mail", "send", *MAIL, *to, "--text", "Hi")["jobId"]
     assert {one["status"] for one in shop.ok("mail", "show", mail_id)["recipients"]} == {"queued"}
     _deliver(shop)
-    recipients = {one["address"]: one for one in shop.ok("mail", "show", mail_id)["recipients"]}
+    recipients = {one["address"]: one for one in shop.ok("mail", "show", mail_id, "--reveal")["recipients"]}
     assert {address: one["status"] for address, one in recipients.items()} == {
         "ok@b.example": "sent",
         "reply-550-5.1.1@b.example": "failed",
@@ -94,9 +95,25 @@ def test_show_tells_each_recipients_state_and_attempts(shop: Shop) -> None:
     }
     assert recipients["fail-2-then-ok@b.example"]["nextAttemptAt"]
     assert [one["result"] for one in recipients["reply-550-5.1.1@b.example"]["attempts"]] == ["permanent"]
-    shown = shop("mail", "show", mail_id).out
+    shown = shop("mail", "show", mail_id, "--reveal").out
     for part in ("ok@b.example  on attempt 1", "attempt 1 permanent: 550 5.1.1", "again in"):
         assert part in shown
+
+
+def test_show_masks_addresses_and_reasons_and_a_reveal_is_in_the_audit(shop: Shop) -> None:
+    to = ("--to", "reply-550-5.1.1@b.example")
+    mail_id = shop.ok("mail", "send", *MAIL, *to, "--text", "Hi")["jobId"]
+    for _ in range(2):
+        for form in ((), ("--json",)):
+            shown = shop("mail", "show", mail_id, *form).out
+            assert "***@b.example" in shown
+            assert "reply-550" not in shown
+        _deliver(shop)
+    assert shop.ok("audit", "list", "--verb", "reveal")["rows"] == []
+    assert "reply-550-5.1.1@b.example" in shop("mail", "show", mail_id, "--reveal").out
+    intent, outcome = shop.ok("audit", "list", "--verb", "reveal")["rows"]
+    assert (intent["row"], intent["subject"]) == ("intent", {"ids": [mail_id]})
+    assert (outcome["row"], outcome["ok"]) == ("outcome", True)
 
 
 def _edit(shop: Shop, letter_id: str, address: str) -> None:
@@ -107,7 +124,8 @@ def _edit(shop: Shop, letter_id: str, address: str) -> None:
 
 
 def _recipients(shop: Shop, mail_id: str) -> dict[str, str]:
-    return {one["address"]: one["status"] for one in shop.ok("mail", "show", mail_id)["recipients"]}
+    shown = shop.ok("mail", "show", mail_id, "--reveal")
+    return {one["address"]: one["status"] for one in shown["recipients"]}
 
 
 def test_an_edited_mail_is_shown_as_it_is_now(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,6 +156,28 @@ def test_one_edited_recipient_of_many_takes_the_place_of_the_old(
     _edit(shop, letter["jobId"], "ok+2@b.example")
     _deliver(shop)
     assert _recipients(shop, mail_id) == {"ok@b.example": "sent", "ok+2@b.example": "sent"}
+
+
+def test_destinations_counts_dead_mails_by_domain_and_code(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, tenant in enumerate(("acme", "acme", "globex")):
+        to = ("--to", f"reply-550-5.1.1+{number}@nobody.example", "--to", f"reply-552+{number}@full.example")
+        shop.ok("mail", "send", "--from", "shop@b.example", *to, "--text", "Hi", "--tenant", tenant)
+    _deliver(shop)
+    found = shop.ok("mail", "destinations", "--limit", "1")
+    assert (found["looked"], found["whole"], found["others"], found["index"]["behind"]) == (6, True, 1, False)
+    (row,) = shop.ok("mail", "destinations", "--tenant", "acme", "--filter", "nobody.example")["destinations"]
+    assert (row["domain"], row["code"], row["count"]) == ("nobody.example", "550", 2)
+    shown = shop("mail", "destinations")
+    assert "nobody.example" in shown.out
+    assert "redrive dlq list --filter" in shown.error
+    assert "reply-5" not in shown.out + shown.error
+    assert shop("mail", "destinations", "--queue", "nowhere").code == 4
+    assert shop("mail", "destinations", "--limit", "0").code == 2
+    assert "no tenant nobody" in shop("mail", "destinations", "--tenant", "nobody").error
+    monkeypatch.setenv("REDRIVE_OFFICE_MASKED", "to")
+    assert "office.masked" in shop("mail", "destinations").error
 
 
 def test_a_message_that_is_no_mail_is_not_found(shop: Shop) -> None:

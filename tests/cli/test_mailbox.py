@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import smtplib
+import socket
 from urllib.parse import urlsplit
 
 from redrive.mailbox import Mailbox
@@ -35,6 +36,15 @@ def test_it_receives_until_told_to_end(shop: Shop) -> None:
     assert during == after
     assert (after["from"], after["to"], after["subject"]) == ("a@acme.example", ["ok@b.example"], "Hi")
     assert (after["companyId"], after["duplicateOf"]) == ("acme", None)
+
+
+def test_a_port_in_use_is_named_with_the_flag_that_changes_it(shop: Shop) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        result = finish(shop.folder, "mailbox", "serve", "--port", place.partition(":")[2])
+    assert (result.returncode, result.stdout) == (1, "")
+    assert f"the mailbox simulator cannot listen on {place}: Address already in use" in result.stderr
+    assert "--port" in result.stderr
 
 
 def test_list_and_show_print_hostile_mail_as_text(shop: Shop) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from redrive import Redrive
 from tests.cli.conftest import Shop
+from tests.cli.processes import play
 from tests.conformance.makers import crash, take_one
 
 
@@ -108,3 +109,17 @@ def test_purge_counts_a_suspect_once(shop: Shop) -> None:
 @pytest.mark.parametrize("limit", ["0", "501"])
 def test_a_limit_out_of_bounds_is_refused(shop: Shop, limit: str) -> None:
     assert shop("messages", "list", "--limit", limit).code == 2
+
+
+def test_remove_takes_no_more_than_it_asked_about(shop: Shop) -> None:
+    shop.send(1, "--tenant", "acme")
+
+    def say_yes() -> str:
+        shop.send(2, "--tenant", "acme")
+        return "yes\n"
+
+    asked = ("messages", "remove", "--tenant", "acme")
+    code, shown = play(shop.folder, *asked, steps=[("[y/N]", say_yes)])
+    assert (code, "remove 1 waiting messages of acme" in shown) == (0, True)
+    assert "1 came in meanwhile" in shown
+    assert shop.ok(*asked, "--dry-run")["waiting"] == 1

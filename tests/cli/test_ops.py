@@ -157,9 +157,12 @@ def test_a_progress_bar_is_shown_on_a_terminal(shop: Shop) -> None:
     assert "redrive ops wait" in shown
 
 
-def test_a_canary_that_nobody_serves_is_announced(shop: Shop) -> None:
+def test_a_canary_that_nobody_serves_is_announced_before_the_question(shop: Shop) -> None:
     shop.bury()
     shop.bury()
+    arguments = ("dlq", "redrive", "--all", "--canary", "1")
+    _, shown = on_terminal(shop.folder, *arguments, until="[y/N]", answer="n\n")
+    assert "no live worker serves orders" in shown
     with started(shop.folder, "dlq", "redrive", "--all", "--canary", "1", "--yes") as process:
         assert process.stderr is not None
         while "no live worker serves orders" not in (line := process.stderr.readline()):

@@ -24,6 +24,7 @@ READING = [
     ("dlq", "redrive", "--all", "--yes"),
     ("backup", "copy.db"),
     ("mail", "show", "x"),
+    ("mail", "destinations"),
     ("keys", "list"),
     ("keys", "revoke", "x"),
 ]
@@ -49,6 +50,7 @@ def test_a_missing_store_is_named_and_not_created(shop: Shop, arguments: tuple[s
         (("dlq", "bogus"), ["bogus"]),
         (("up", "--seconds", "0"), ["--seconds"]),
         (("up", "--listen", "nowhere"), ["listen", "127.0.0.1:8025"]),
+        (("up", "--mailbox-port", "70000"), ["--mailbox-port is 70000"]),
         (("serve", "--listen", "192.0.2.1:8025"), ["192.0.2.1", "--allow-remote"]),
         (("serve", "--certificate", "x.pem"), ["--private-key"]),
         (("worker",), ["module:app", "--mail"]),
@@ -115,7 +117,7 @@ def test_a_folder_that_cannot_be_written_is_named(shop: Shop) -> None:
     )
     shop.folder.chmod(0o755)
     assert result.returncode == 5, result.stderr
-    assert "cannot be written" in result.stderr
+    assert "cannot write" in result.stderr
     assert "Traceback" not in result.stderr
 
 

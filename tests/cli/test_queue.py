@@ -9,8 +9,8 @@ from redrive.office.retention.duty import Retention
 from tests.cli.conftest import Shop
 from tests.cli.processes import on_terminal
 
-R24 = {"pending", "scheduled", "retryScheduled", "processing", "published", "dlq", "failed"}
-R17 = {
+COUNTS = {"pending", "scheduled", "retryScheduled", "processing", "published", "dlq", "failed"}
+TENANT = {
     "companyId",
     "lastProcessedAt",
     "roundsWithoutProcessing",
@@ -30,8 +30,8 @@ def test_status_counts_what_waits_runs_is_done_and_is_dead(shop: Shop) -> None:
     shop.send(1)
     document = shop.ok("status")
     (queue,) = document["queues"]
-    assert queue.keys() >= R24
-    counted = {name: queue[name] for name in R24}
+    assert queue.keys() >= COUNTS
+    counted = {name: queue[name] for name in COUNTS}
     assert counted == {
         "pending": 1,
         "scheduled": 1,
@@ -60,12 +60,12 @@ def test_status_says_when_scheduled_work_will_be_due(shop: Shop) -> None:
 
 
 def test_lanes_have_every_counter_and_switch(shop: Shop) -> None:
-    for tenant in ("acme", "globex"):
+    for tenant in ("globex", "acme"):
         shop.send(1, "--tenant", tenant)
     shop.work()
     lanes = shop.ok("status", "--lanes", "orders")["lanes"]
     assert [lane["companyId"] for lane in lanes] == ["acme", "globex"]
-    assert all(lane.keys() >= R17 for lane in lanes)
+    assert all(lane.keys() >= TENANT for lane in lanes)
     assert [lane["totalProcessed"] for lane in lanes] == [1, 1]
     assert "globex" in shop("status", "--lanes", "orders").out
 
@@ -135,7 +135,72 @@ def test_purge_on_a_terminal_asks_with_the_count(shop: Shop, answer: str, code: 
     assert shop.ok("status")["queues"][0]["pending"] == left
 
 
-@pytest.mark.parametrize("verb", ["pause", "resume", "purge"])
+def _age(shop: Shop) -> None:
+    """Everything of the shop's store ended long ago."""
+    import apsw
+
+    with apsw.Connection(str(shop.folder / "redrive.db")) as store:
+        store.execute(
+            "update messages set finished_at = finished_at - 86400000 where finished_at is not null"
+        )
+
+
+def test_a_queue_is_deleted_and_a_later_message_makes_it_anew(shop: Shop) -> None:
+    shop.send(1, "--dedupe", "k")
+    shop.work()
+    shop.ok("tenant", "set", "default", "--weight", "3", "--queue", "orders")
+    refused = shop("queue", "delete", "orders", "--yes")
+    assert refused.code == 1
+    assert "has just finished" in refused.error
+    _age(shop)
+    assert shop.ok("queue", "delete", "orders", "--yes") == {"queue": "orders", "removed": 1}
+    assert shop.ok("queue", "list")["queues"] == []
+    rows = [row for row in shop.ok("audit")["rows"] if row["verb"] == "delete queue"]
+    assert [(row["row"], row.get("ok")) for row in rows] == [
+        ("intent", None),
+        ("outcome", False),
+        ("intent", None),
+        ("outcome", True),
+    ]
+    shop.send(1, "--dedupe", "k")
+    assert shop.ok("status", "--lanes", "orders")["lanes"][0]["weight"] == 1
+
+
+def test_a_queue_with_open_messages_is_not_deleted_and_says_what_helps(shop: Shop) -> None:
+    shop.bury()
+    shop.send(1, "--delay", "1h")
+    refused = shop("queue", "delete", "orders", "--yes")
+    assert refused.code == 1
+    assert "messages: 1 waiting, 1 dead" in refused.error
+    assert "redrive queue purge orders" in refused.error
+    assert shop.ok("status")["queues"][0]["dlq"] == 1
+
+
+def test_a_queue_that_a_worker_serves_or_an_operation_concerns_is_not_deleted(shop: Shop) -> None:
+    shop.send(1)
+    shop.work()
+    _age(shop)
+
+    async def announce(app: Redrive) -> None:
+        worker = {"queues": ["orders"], "host": "here", "pid": 7, "startedAt": 0}
+        await app.store.put_record("worker", "w", worker, expected=None, ttl_s=60)
+
+    async def leave(app: Redrive) -> None:
+        await app.store.delete_record("worker", "w", expected=None)
+
+    shop.with_app(announce)
+    assert "1 live worker serves it" in shop("queue", "delete", "orders", "--yes").error
+    shop.with_app(leave)
+    letter = shop.bury(queue="email:send")
+    operation = shop.with_app(lambda app: app.dead_letters.redrive(ids=[letter], to="orders")).id
+    shop.ok("ops", "pause", operation)
+    refused = shop("queue", "delete", "orders", "--yes")
+    assert f"operation {operation} is paused" in refused.error
+    shop.ok("ops", "cancel", operation)
+    assert shop("queue", "delete", "orders", "--yes").code == 0
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume", "purge", "delete"])
 def test_an_unknown_queue_is_not_found_and_not_made(shop: Shop, verb: str) -> None:
     shop.send()
     result = shop("queue", verb, "oders")

@@ -32,6 +32,13 @@ def test_what_is_no_length_of_time_is_refused_with_the_spelling(shop: Shop, flag
     assert "2h30m" in result.error
 
 
+@pytest.mark.parametrize("written", ["-5", "-2h", "1e400", "99999999999999", "4000d"])
+def test_a_length_of_time_that_cannot_be_meant_is_refused_and_nothing_sent(shop: Shop, written: str) -> None:
+    result = shop("send", "orders", "1", "--delay", written)
+    assert (result.code, result.out) == (2, "")
+    assert "--delay" in result.error
+
+
 def test_every_flag_reaches_the_message(shop: Shop) -> None:
     message_id = shop.send(
         1,

@@ -6,7 +6,6 @@ import json
 import signal
 import socket
 import stat
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ import pytest
 
 from tests.cli.conftest import Shop
 from tests.cli.processes import finish, started
+from tests.programs import Program
 
 APP = """
 from redrive import Redrive
@@ -28,7 +28,7 @@ async def charge(order): ...
 
 
 @contextmanager
-def _serving(shop: Shop, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+def _serving(shop: Shop, *arguments: str) -> Iterator[tuple[Program, dict[str, Any]]]:
     with started(shop.folder, "serve", *arguments, "--listen", "127.0.0.1:0", "--json") as process:
         assert process.stdout is not None
         yield process, json.loads(process.stdout.readline())

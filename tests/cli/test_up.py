@@ -15,12 +15,13 @@ import pytest
 
 from tests.cli.conftest import Shop
 from tests.cli.processes import ENVIRONMENT, finish, on_terminal, started
+from tests.programs import Program
 
 ANY_PORT = ("--listen", "127.0.0.1:0", "--mailbox-port", "0")
 KEY = r"rdk_[0-9a-f]{12}_[\w-]{43}"
 
 
-def _until(process: subprocess.Popen[str], wanted: str) -> str:
+def _until(process: Program, wanted: str) -> str:
     """What the process prints, up to the line that holds these words."""
     shown = ""
     for line in process.stdout or ():
@@ -85,6 +86,19 @@ def test_on_a_terminal_both_keys_are_shown_and_no_file_is_written(shop: Shop) ->
     assert not (shop.folder / "redrive-admin-key").exists()
 
 
+def test_the_link_it_prints_signs_in_to_the_dashboard_once(shop: Shop) -> None:
+    with started(shop.folder, "up", "--no-demo", *ANY_PORT) as process:
+        shown = _until(process, "/link/rdl_")
+        found = re.search(r"http://127\.0\.0\.1:\d+/link/rdl_\S+", shown)
+        assert found is not None, shown
+        with httpx.Client() as client:
+            assert client.get(found[0]).status_code == 200
+            assert "Overview" in client.get(found[0].partition("/link/")[0] + "/").text
+            assert client.get(found[0]).status_code == 403
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+
+
 def test_the_curl_it_shows_delivers_a_mail_to_the_simulator(shop: Shop) -> None:
     with started(shop.folder, "up", "--no-demo", *ANY_PORT) as process:
         shown = _until(process, "ok@b.example")
@@ -125,13 +139,21 @@ def test_the_keys_of_the_traffic_end_with_it(shop: Shop) -> None:
     assert all(key["revokedAt"] for key in ended)
 
 
-@pytest.mark.parametrize("which", ["--listen", "--mailbox-port"])
-def test_a_port_in_use_is_named(shop: Shop, taken_port: int, which: str) -> None:
+@pytest.mark.parametrize(
+    ("which", "what"), [("--listen", "the HTTP API"), ("--mailbox-port", "the mailbox simulator")]
+)
+def test_a_port_in_use_is_named_with_what_it_is_for_and_the_flag_that_changes_it(
+    shop: Shop, taken_port: int, which: str, what: str
+) -> None:
     ports = {"--listen": "127.0.0.1:0", "--mailbox-port": "0"}
     ports[which] = ports[which].removesuffix("0") + str(taken_port)
     result = finish(shop.folder, "up", *(word for flag in ports.items() for word in flag))
     assert result.returncode == 1
-    assert str(taken_port) in result.stderr
+    place = f"127.0.0.1:{taken_port}"
+    assert (
+        f"{what} cannot listen on {place}: Address already in use; stop what listens there" in result.stderr
+    )
+    assert which in result.stderr
     assert "Traceback" not in result.stderr
     assert "rdk_" not in result.stdout
     assert shop.ok("keys", "list")["keys"] == []

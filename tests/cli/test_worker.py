@@ -205,3 +205,110 @@ def test_with_fail_fast_a_redis_that_is_down_ends_it_with_code_5(shop: Shop, com
     result = finish(shop.folder, command, "shop:app", "--store", store, "--fail-fast")
     assert result.returncode == 5
     assert "does not answer now" in result.stderr
+
+
+LOOP = """
+import asyncio
+from pathlib import Path
+from redrive import Redrive
+app = Redrive()
+@app.handler("orders")
+async def charge(order):
+    Path("loop").write_text(type(asyncio.get_running_loop()).__module__)
+"""
+
+
+@pytest.mark.parametrize("command", ["worker", "serve"])
+@pytest.mark.parametrize(("setting", "module"), [(None, "uvloop"), ("false", "asyncio.unix_events")])
+def test_it_runs_on_uvloop_where_that_is_installed_and_not_turned_off(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, command: str, setting: str | None, module: str
+) -> None:
+    (shop.folder / "shop.py").write_text(LOOP)
+    if setting is not None:
+        monkeypatch.setitem(ENVIRONMENT, "REDRIVE_WORKER_UVLOOP", setting)
+    shop.send()
+    listen = ("--listen", "127.0.0.1:0") if command == "serve" else ()
+    with started(shop.folder, command, "shop:app", *listen) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "completed" in line:
+                break
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+    assert process.returncode == 0
+    assert (shop.folder / "loop").read_text() == module
+
+
+BOOKS = """
+from redrive import Redrive
+app = Redrive()
+@app.handler("invoices")
+async def invoice(order): ...
+"""
+
+
+@pytest.mark.parametrize("flags", [(), ("--queue", "invoices"), ("--queue", "invoices", "--queue", "orders")])
+def test_several_apps_share_a_process_and_a_store(shop: Shop, flags: tuple[str, ...]) -> None:
+    (shop.folder / "shop.py").write_text(APP)
+    (shop.folder / "books.py").write_text(BOOKS)
+    wanted = {"orders", "invoices"} if flags != ("--queue", "invoices") else {"invoices"}
+    ids = {queue: shop.send(queue=queue) for queue in ("orders", "invoices")}
+    with started(shop.folder, "worker", "shop:app", "books:app", *flags) as process:
+        assert process.stderr is not None
+        done: set[str] = set()
+        for line in process.stderr:
+            told = json.loads(line)
+            if told["message"] == "Job completed":
+                done.add(told["queue"])
+            if done == wanted:
+                break
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate()
+    assert (process.returncode, json.loads(out)["done"]) == (0, len(wanted))
+    states = {queue: shop.ok("show", one)["state"] for queue, one in ids.items()}
+    assert {queue for queue, state in states.items() if state == "done"} == wanted
+
+
+@pytest.mark.parametrize(
+    ("books", "targets", "said"),
+    [
+        (BOOKS.replace("Redrive()", "Redrive('sqlite:///books.db')"), ("books:app",), "share a store"),
+        (
+            BOOKS.replace("invoices", "orders"),
+            ("books:app",),
+            "orders has a handler in shop:app and in books:app",
+        ),
+        (BOOKS, ("books:app", "shop:app"), "shop:app is named twice"),
+        (BOOKS, ("books:app", "--queue", "refunds"), "name one of orders, invoices"),
+    ],
+)
+def test_apps_that_do_not_go_together_are_refused_in_words(
+    shop: Shop, books: str, targets: tuple[str, ...], said: str
+) -> None:
+    (shop.folder / "shop.py").write_text(APP)
+    (shop.folder / "books.py").write_text(books)
+    result = finish(shop.folder, "worker", "shop:app", *targets)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert said in json.loads(result.stderr.splitlines()[-1])["error"]["message"]
+
+
+BROKEN = """
+import asyncio
+from redrive.telemetry.events import WorkerStarted
+import shop
+began = asyncio.Event()
+shop.app.telemetry.add(lambda event: began.set() if isinstance(event, WorkerStarted) else None)
+async def run(**_):
+    await began.wait()
+    raise ValueError("broken")
+app.run = run
+"""
+
+
+def test_when_one_of_several_apps_fails_the_others_end_gracefully_too(shop: Shop) -> None:
+    (shop.folder / "shop.py").write_text(APP)
+    (shop.folder / "books.py").write_text(BOOKS + BROKEN)
+    result = finish(shop.folder, "worker", "shop:app", "books:app")
+    assert result.returncode == 1
+    assert "ValueError: broken" in result.stderr
+    assert "Worker stopped" in result.stderr

@@ -14,6 +14,7 @@ from typing import Any
 
 from cyclopts import App, CycloptsError, Parameter
 
+from redrive.brokers import ROOMS
 from redrive.cli.output import Output
 from redrive.cli.problems import Exit, PlacedError, exit_code
 from redrive.core.errors import Conflict, RedriveError
@@ -40,23 +41,27 @@ for place, summary in {
     "mail:mail": "Send mails, see how far they are, and judge replies.",
     "mailbox:mailbox": "The mailbox simulator: run it, and see what it received.",
     "send:send": "Submit one message; prints its id once it is stored.",
-    "status:status": "Every queue: what waits, runs, is done and is dead, and who serves it.",
+    "status:status": "How all stands: queues, the last hour, tenants, causes, operations, workers.",
+    "top:top": "Watch the store live: what flows, who waits, what fails, what is under way; q quits.",
     "doctor:doctor": "Examine the live store: what is right, wrong or worth a look, and how to fix it.",
     "messages:show": "The life of one message: every attempt, delay and reason, and why it waits or died.",
     "messages:cancel": "Remove a message that waits; it will not run.",
     "messages:run_now": "Make a waiting message due now, whatever its delay.",
-    "message_list:messages": "List what waits, runs, is done or was removed; remove what waits.",
+    "messages:messages": "List what waits, runs, is done or was removed; remove what waits.",
     "queue:queue": "List, pause, resume and purge queues.",
     "tenant:tenant": "List, pause and resume tenants, and set their weight, cap and rate.",
     "dlq:dlq": "Find, read, bring back, discard, export and archive dead letters.",
     "ops:ops": "Watch, pause, resume and cancel operations: re-drives, discards, exports, restores.",
+    "alerts:alerts": "See what fires, test channels, and silence alerts.",
     "audit:audit": "Who did what, and whether that record is whole.",
     "keys:keys": "Make, list and revoke the keys of the HTTP API.",
     "config:config": "See the settings.",
-    "docs:docs": "Print a page of the documentation, such as filters; without one, say which there are.",
-    "backup:backup": "Copy the SQLite store into a new file, while workers go on.",
+    "config:docs": "Print a page of the documentation, such as filters; without one, say which there are.",
+    "config:backup": "Copy the SQLite store into a new file, while workers go on.",
 }.items():
     app.command(f"redrive.cli.{place}", help=summary)
+for room, summary in ROOMS.items():
+    app.command(f"redrive.cli.brokers:{room}", help=summary)
 
 
 def main() -> None:
@@ -75,7 +80,7 @@ def run(arguments: Sequence[str]) -> int:
     except RedriveError as error:
         return _report(output, str(error), error)
     except BrokenPipeError:
-        output.forsake()
+        output.abandon()
         return Exit.FAILED
     except KeyboardInterrupt:
         output.note("interrupted")

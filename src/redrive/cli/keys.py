@@ -1,24 +1,33 @@
-"""`redrive keys`: make, list, rotate and revoke the keys of the HTTP API. A key's text is shown once."""
+"""`redrive keys`: make, list, rotate and revoke keys; links to the dashboard, and who is signed in there.
+
+The text of a key or a link is shown once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 from cyclopts import App, Parameter
 from rich.console import RenderableType
 from rich.text import Text
 
-from redrive.cli.output import Output, name
+from redrive.cli.output import Output, moment, name, until
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
-from redrive.cli.times import moment, until
 from redrive.core.grants import QueuePatterns, SenderDomains
 from redrive.office.access import OVERLAP, Credential, Limits, Role
-from redrive.office.documents.control import key_document, key_list
+from redrive.office.documents.access import (
+    EndedSession,
+    key_document,
+    key_list,
+    link_document,
+    new_key,
+    session_list,
+)
+from redrive.office.sessions import SignedIn
 
 keys = App(name="keys")
 
@@ -76,11 +85,8 @@ async def list_keys(*, revoked: bool = False, flags: Flags = NO_FLAGS) -> None:
         Those that were revoked or have ended too.
     """
     async with session(flags) as current:
-        now = current.store.now()
-        found = [key for key in await current.office.access.list() if revoked or key.lives(now)]
-        found.sort(key=lambda key: key.created_at)
-        document = msgspec.to_builtins(key_list(found))
-        current.output.answer(document, lambda: _table(current.output, found))
+        found = await current.office.access.list(ended=revoked)
+        current.output.answer(key_list(found), lambda: _table(current.output, found))
 
 
 @keys.command
@@ -114,10 +120,76 @@ async def revoke(key_id: str, /, *, flags: Flags = NO_FLAGS) -> None:
         The id that `keys list` shows, or the key itself.
     """
     async with session(flags) as current:
-        wanted = _id(key_id)
-        if not await current.office.access.revoke(wanted):
+        wanted, access = _id(key_id), current.office.access
+        before = await access.find(wanted)
+        revoked = await access.revoke(wanted)
+        if before is None or revoked is None:
             raise _no_key(wanted)
-        current.output.answer({"id": wanted, "revoked": True}, lambda: Text(f"{wanted} is revoked"))
+        ended_at = before.revoked_at
+        said = "is revoked" if ended_at is None else f"had been revoked already, on {moment(ended_at)}"
+        current.output.answer(key_document(revoked), lambda: Text(f"{wanted} {said}"))
+
+
+@keys.command
+async def link(
+    key_id: str | None = None,
+    /,
+    *,
+    allow_remote: bool = False,
+    url: str | None = None,
+    flags: Flags = NO_FLAGS,
+) -> None:
+    """Make a link that signs in to the dashboard: once, within ten minutes, on this machine.
+
+    Parameters
+    ----------
+    key_id
+        Sign in as this key; default: the first admin key that belongs to no tenant.
+    allow_remote
+        The link also works from other machines.
+    url
+        Where the server is reached; default: the address of the setting `listen`.
+    """
+    async with session(flags) as current:
+        wanted = None if key_id is None else _id(key_id)
+        key, token = await current.office.sessions.link(wanted, remote=allow_remote)
+        address = sign_in_address(url or f"http://{current.settings.listen}", token)
+        current.output.answer(link_document(address, key), lambda: Text(address))
+        current.output.note("works once, for ten minutes: open it in a browser")
+
+
+@keys.command
+async def sessions(*, end: str | None = None, flags: Flags = NO_FLAGS) -> None:
+    """Who is signed in to the dashboard.
+
+    Parameters
+    ----------
+    end
+        End the session of this id at once.
+    """
+    async with session(flags) as current:
+        office = current.office.sessions
+        if end is not None:
+            if not await office.revoke(end):
+                raise CommandError(f"no session {end!r}: see redrive keys sessions", Exit.NOT_FOUND)
+            current.output.answer(EndedSession(id=end), lambda: Text(f"{end} has ended"))
+            return
+        found = await office.list()
+        current.output.answer(session_list(found), lambda: _session_table(current.output, found))
+
+
+def sign_in_address(url: str, token: str) -> str:
+    """The link of a token, at a server's address."""
+    return f"{url.rstrip('/')}/link/{token}"
+
+
+def _session_table(output: Output, found: Sequence[SignedIn]) -> RenderableType:
+    if not found:
+        return Text("nobody is signed in")
+    table = output.table("id", "key", "since", "ends", "from", words=("from",))
+    for one in found:
+        table.add_row(one.id, one.key, moment(one.created_at), moment(one.expires_at), name(one.origin))
+    return table
 
 
 def _id(given: str) -> str:
@@ -134,8 +206,7 @@ def _lifetime(current: Session, text: str) -> timedelta:
 
 
 def _show(current: Session, key: Credential, text: str) -> None:
-    document: dict[str, Any] = {"key": text, **msgspec.to_builtins(key_document(key))}
-    current.output.answer(document, lambda: Text(text))
+    current.output.answer(new_key(key, text), lambda: Text(text))
     current.output.note(f"shown once: keep it. It ends with: redrive keys revoke {key.id}")
 
 

@@ -1,4 +1,7 @@
-"""`redrive mail`: hand a mail in, see how far it is, and ask what would be done about a reply."""
+"""`redrive mail`: hand a mail in, see how far it is, and ask what would be done about a reply.
+
+Where mail did not arrive is in a file of its own, since it brings the index along.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,18 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from redrive.app import Redrive
-from redrive.cli.output import Output
+from redrive.cli.output import Length, Output
 from redrive.cli.problems import CommandError, Exit
-from redrive.cli.render.mail import judgement_line, judgement_page, mail_document, mail_page
+from redrive.cli.render.mail import judgement_line, judgement_page, mail_page
 from redrive.cli.send import answer_receipt, parse_header
-from redrive.cli.session import NO_FLAGS, Flags, refuse_missing
-from redrive.cli.times import Length
+from redrive.cli.session import NO_FLAGS, Flags, operator, refuse_missing
 from redrive.core.failure import Kind
 from redrive.core.message import DEFAULT_TENANT
+from redrive.mail.documents import mail_document
 from redrive.mail.judging.replies import Judgement, Reply, Stage
 from redrive.mail.judging.rules import Rules
 from redrive.mail.stored import QUEUE
-from redrive.mail.writing.checking import MAX_BYTES
+from redrive.mail.writing.checked import MAX_BYTES
 from redrive.mail.writing.mail import Attachment, Mail
 
 mail = App(name="mail")
@@ -98,13 +101,15 @@ async def send(
 
 
 @mail.command
-async def show(mail_id: str, /, *, flags: Flags = NO_FLAGS) -> None:
+async def show(mail_id: str, /, *, reveal: bool = False, flags: Flags = NO_FLAGS) -> None:
     """How far a mail is: the state of each recipient, and every attempt.
 
     Parameters
     ----------
     mail_id
         The id that was answered when the mail was handed in.
+    reveal
+        Show addresses and reasons without masks; the audit records who did.
     """
     settings, output = flags.settings(), Output(flags.json)
     refuse_missing(settings.store)
@@ -116,8 +121,12 @@ async def show(mail_id: str, /, *, flags: Flags = NO_FLAGS) -> None:
                 "redrive show also knows other messages",
                 Exit.NOT_FOUND,
             )
-        now = app.store.now()
-        output.answer(mail_document(status), lambda: mail_page(status, now))
+        mask = await app.office.acting(operator()).view.mask({"ids": [mail_id]}, reveal=reveal)
+        document, now = mail_document(status, mask.text), app.store.now()
+        output.answer(document, lambda: mail_page(status, document, now))
+
+
+mail.command("redrive.cli.destinations:destinations")
 
 
 @mail.command

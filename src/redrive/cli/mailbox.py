@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -14,25 +16,45 @@ from cyclopts import App
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from redrive.cli.output import Output, clean, name
+from redrive.cli.output import Output, clean, name, time_of_day
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags
-from redrive.cli.times import time_of_day
 from redrive.config import Settings
+from redrive.core.errors import CannotListen
 from redrive.core.ports import PAGE
 from redrive.core.redaction import printable
+from redrive.core.values import instant
 from redrive.engine.process import stop_on_signals
 from redrive.mailbox import Mailbox, Received
 from redrive.mailbox import folder as folders
-from redrive.office.documents.document import instant
 
 PORT = 1025
+_HIGHEST_PORT = 65_535
 mailbox = App(name="mailbox")
 
 
 def mailbox_folder(settings: Settings) -> Path:
     """Where the simulator of a data folder keeps its mails."""
     return settings.data / "mailbox"
+
+
+@asynccontextmanager
+async def listening_mailbox(made: Mailbox, flags: str) -> AsyncIterator[Mailbox]:
+    """A simulator that listens while inside; an error names the flags that say where."""
+    try:
+        await made.open()
+    except CannotListen as error:
+        raise CommandError(f"{error} with {flags} (0 takes a free port)", Exit.FAILED) from error
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+def check_port(port: int, flag: str) -> None:
+    """USAGE where this is no port."""
+    if not 0 <= port <= _HIGHEST_PORT:
+        raise CommandError(f"{flag} is {port}: 0 to {_HIGHEST_PORT}", Exit.USAGE)
 
 
 @mailbox.default
@@ -64,12 +86,11 @@ async def serve(
             "127.0.0.1, or add --allow-remote on a trusted network",
             Exit.USAGE,
         )
-    if not 0 <= port <= 65_535:
-        raise CommandError(f"--port is {port}: 0 to 65535", Exit.USAGE)
+    check_port(port, "--port")
     place, output = folder or mailbox_folder(flags.settings()), Output(flags.json)
     stop = asyncio.Event()
     with stop_on_signals(stop.set):
-        async with Mailbox(host, port, place) as opened:
+        async with listening_mailbox(Mailbox(host, port, place), "--host and --port") as opened:
             document = {"url": opened.url, "folder": str(place)}
             output.answer(document, lambda: Text(f"listening on {opened.url}, mails in {place}"))
             await stop.wait()

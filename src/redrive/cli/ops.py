@@ -7,7 +7,7 @@ how to go on or to cancel.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -125,7 +125,7 @@ async def wait(operation_id: str, /, *, flags: Flags = NO_FLAGS) -> int:
         return await conduct(current, operation_id, {}, outcomes=True)
 
 
-def note_unattended(output: Output, found: list[Snapshot]) -> None:
+def note_unattended(output: Output, found: Sequence[Snapshot]) -> None:
     """Say which of these run and do not go on."""
     for seen in found:
         if seen.unattended:

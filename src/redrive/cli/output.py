@@ -1,32 +1,42 @@
-"""What reaches the terminal. Everything stored is attacker's text: it is printed as text, never as markup
-or control sequences, and reasons are redacted for people; --json carries them whole, escaped.
+"""What reaches the terminal, and how instants and durations read there. Everything stored is attacker's
+text: it is printed as text, never as markup or control sequences, and reasons are redacted for people;
+--json carries them whole, escaped.
 
-Owns both streams: the answer goes to standard output, all else to standard error, silent under --json.
-What `redrive --help` does not need is imported where it is used.
+Owns both streams: the answer goes to standard output, all else to standard error, silent under --json. What
+`redrive --help` does not need is imported where it is used.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TextIO
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, TextIO
 
+from cyclopts import Parameter, Token
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from redrive.cli.problems import CommandError, Exit
+from redrive.core.failure import clip
 from redrive.core.redaction import printable, redact
+from redrive.core.values import LONGEST
 
 _WIDTH_OFF_TERMINAL = 200
 _ROOMY = 100
+_LONGEST_ERROR = 2_000
 _BEFORE = 50
 _BEHIND = 40
+
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 class Output:
@@ -54,7 +64,7 @@ class Output:
 
     def error(self, message: str, code: Exit, more: Mapping[str, Any]) -> None:
         """Why the command failed."""
-        shown = redact(message)
+        shown = clip(redact(message), _LONGEST_ERROR)
         if self.as_json:
             body = {"what": code.words, "message": shown, **more, "exitCode": int(code)}
             sys.stderr.write(json.dumps({"error": body}) + "\n")
@@ -80,10 +90,25 @@ class Output:
                 f"{question} needs a confirmation, and there is nobody to ask: add --yes", Exit.USAGE
             )
         self.notes.print(Text(f"{clean(question)} [y/N] "), end="")
-        if (await _typed_line()).strip().lower() in ("y", "yes"):
+        if (await self._typed_line()).strip().lower() in ("y", "yes"):
             return True
         self.note("nothing was changed")
         return False
+
+    async def _typed_line(self) -> str:
+        """A line from the terminal, without blocking the loop: an interrupt must end the question."""
+        import asyncio
+
+        loop, ready = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(sys.stdin.fileno(), ready.set)
+        try:
+            await ready.wait()
+        except asyncio.CancelledError:
+            self.notes.print()
+            raise
+        finally:
+            loop.remove_reader(sys.stdin.fileno())
+        return sys.stdin.readline()
 
     @contextmanager
     def progress(self, doing: str, total: int | None) -> Iterator[Callable[[int], None]]:
@@ -98,7 +123,7 @@ class Output:
             task = bar.add_task(doing, total=total)
             yield lambda count: bar.update(task, completed=count)
 
-    def forsake(self) -> None:
+    def abandon(self) -> None:
         """The reader has gone: nothing more can be printed, also not while Python ends."""
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -149,19 +174,93 @@ def name(value: object, style: str = "") -> Text:
     return Text(clean(value), style)
 
 
-async def _typed_line() -> str:
-    """A line from the terminal, without blocking the loop: an interrupt must end the question."""
-    import asyncio
+def mute_logs() -> None:
+    """What is drawn tells what log lines would, and they would spoil it."""
+    import logging
 
-    loop, ready = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(sys.stdin.fileno(), ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(sys.stdin.fileno())
-    return sys.stdin.readline()
+    logger = logging.getLogger("redrive")
+    logger.handlers[:] = [logging.NullHandler()]
+    logger.propagate = False
 
 
 def _console(stream: TextIO) -> Console:
     width = None if stream.isatty() else _WIDTH_OFF_TERMINAL
     return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+
+
+def duration(milliseconds: int) -> str:
+    """In the largest unit that fits: 0.4 s, 12 s, 3 min, 2 h, 5 d."""
+    seconds = milliseconds / 1000
+    for size, unit in _UNITS:
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
+def age(at: int | None, now: int) -> str:
+    """How long ago; nothing for what never was."""
+    return "" if at is None else duration(max(0, now - at))
+
+
+def moment(at: int) -> str:
+    """A day and a time of day, in UTC."""
+    return f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d %H:%M:%S}Z"
+
+
+def since(text: str, now: int) -> int:
+    """The instant that `2h`, `30m` or `7d` ago is, or a date or time such as 2026-01-31T08:00Z."""
+    span = _span(text)
+    return _instant(text) if span is None else now - span
+
+
+def until(text: str, now: int) -> int:
+    """The same of what is to come: `2h` is in two hours."""
+    span = _span(text)
+    return _instant(text) if span is None else now + span
+
+
+def _span(text: str) -> int | None:
+    from redrive.office.filters.moments import read_duration
+
+    seconds = read_duration(text.strip().lower())
+    return None if seconds is None else 1000 * seconds
+
+
+def _length(kind: object, tokens: Sequence[Token]) -> timedelta:
+    from redrive.office.filters.moments import read_duration
+
+    flag, text = tokens[0].keyword, tokens[0].value.strip().lower()
+    read = read_duration(text)
+    try:
+        seconds = float(text if read is None else read)
+    except ValueError:
+        seconds = math.nan
+    if math.isnan(seconds):
+        problem = f"{flag} {text!r} is not a length of time: write 90 (seconds), 30s, 5m, 2h30m or 7d"
+        raise CommandError(problem, Exit.USAGE)
+    if not 0 <= seconds <= LONGEST.total_seconds():
+        raise CommandError(f"{flag} is {text}: it is from 0 to {LONGEST.days}d", Exit.USAGE)
+    return timedelta(seconds=seconds)
+
+
+Length = Annotated[timedelta | None, Parameter(converter=_length)]
+"""A flag that is a length of time: a number is seconds, 2h30m says its units."""
+
+
+def _instant(text: str) -> int:
+    try:
+        read = datetime.fromisoformat(text.strip())
+        return round(1000 * (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError):
+        problem = f"{text!r} is not a valid time: write a span such as 30m, 2h or 7d, or 2026-01-31T08:00Z"
+        raise CommandError(problem, Exit.USAGE) from None
+
+
+def time_of_day(at: int) -> str:
+    """A time of day with milliseconds, in UTC."""
+    return f"{datetime.fromtimestamp(at // 1000, UTC):%H:%M:%S}.{at % 1000:03d}"
+
+
+def clock_time() -> str:
+    """The time of day now, by this machine's clock."""
+    return time_of_day(time.time_ns() // 1_000_000)

@@ -1,4 +1,4 @@
-"""`redrive queue`: list queues, pause and resume one, remove all that waits in one."""
+"""`redrive queue`: list queues, pause and resume one, remove all that waits in one, delete one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from redrive.cli.output import Output, name
 from redrive.cli.problems import Exit
 from redrive.cli.render.store import queue_table
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
-from redrive.core.ports import QueueCounts
-from redrive.office.documents.control import queue_document
+from redrive.core.store import QueueCounts
+from redrive.office.documents.control import DeletedQueue, PurgedQueue, QueueState, queue_counts_list
 
 queue = App(name="queue")
 
@@ -21,8 +21,8 @@ async def list_queues(*, flags: Flags = NO_FLAGS) -> None:
     """Every queue with its counts."""
     async with session(flags) as current:
         found = await current.office.queues.every()
-        document = {"queues": [queue_document(one) for one in found]}
-        current.output.answer(document, lambda: queue_table(current.output, found, current.store.now()))
+        now = current.store.now()
+        current.output.answer(queue_counts_list(found), lambda: queue_table(current.output, found, now))
 
 
 @queue.command
@@ -72,8 +72,34 @@ async def purge(queue: str, /, *, yes: bool = False, flags: Flags = NO_FLAGS) ->
             return Exit.FAILED
         with current.output.progress(f"purging {found}", waiting) as progress:
             removed = await current.office.queues.purge(found, progress)
-        document = {"queue": found, "removed": removed}
-        current.output.answer(document, lambda: Text(f"{removed:,} messages removed from {found}"))
+        answer = f"{removed:,} {'message' if removed == 1 else 'messages'} removed from {found}"
+        current.output.answer(PurgedQueue(queue=found, removed=removed), lambda: name(answer))
+        return Exit.OK
+
+
+@queue.command
+async def delete(queue: str, /, *, yes: bool = False, flags: Flags = NO_FLAGS) -> int:
+    """Forget a queue that nobody needs any more, with its tenants' settings and finished records.
+
+    Refused while a message in it is waiting, running or dead, or has just finished, while a live worker
+    serves it, and while an operation concerns it. The audit stays. A later message makes it anew.
+
+    Parameters
+    ----------
+    queue
+        The queue.
+    yes
+        Do not ask.
+    """
+    async with session(flags) as current:
+        found = await current.office.queues.named(queue)
+        question = f"delete {found}: its settings, finished records and dedupe keys go for good"
+        if not await current.output.confirm(question, yes=yes):
+            return Exit.FAILED
+        with current.output.progress(f"deleting {found}", None) as progress:
+            removed = await current.office.queues.delete(found, progress)
+        answer = f"{found} is deleted; {removed:,} finished records went with it"
+        current.output.answer(DeletedQueue(queue=found, removed=removed), lambda: name(answer))
         return Exit.OK
 
 
@@ -86,6 +112,6 @@ def _answer(output: Output, queue: str, state: str, advice: str) -> None:
     def render() -> RenderableType:
         return Text.assemble(name(queue), f" is {state}")
 
-    output.answer({"queue": queue, "state": state}, render)
+    output.answer(QueueState(queue=queue, state=state), render)
     if advice:
         output.note(advice)

@@ -1,7 +1,8 @@
-"""`redrive worker --reload`: the same worker in a process of its own, started again when code changes.
+"""`redrive worker --reload`, for development: the same worker in a process of its own, which is started again
+when code changes.
 
-For development. The worker is ended as any other: it drains first. It has a session of its own, so that
-Ctrl-C reaches it once, through here. Known weakness: when this process is killed, the worker goes on.
+It is ended as any other: it drains first. It has a session of its own, so that Ctrl-C reaches it once,
+through here. Known weakness: when this process is killed, the worker goes on.
 """
 
 from __future__ import annotations

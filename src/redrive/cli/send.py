@@ -12,12 +12,12 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from redrive.app import Redrive
-from redrive.cli.output import Output
+from redrive.cli.output import Length, Output
 from redrive.cli.session import NO_FLAGS, Flags
-from redrive.cli.times import Length
 from redrive.core.errors import InvalidMessage
 from redrive.core.message import DEFAULT_TENANT
 from redrive.core.ports import Receipt, Status
+from redrive.wiring import unsafe_flags
 
 
 async def send(
@@ -61,7 +61,7 @@ async def send(
         Also use a Redis server that evicts, or keeps its data in memory only: messages may be lost.
     """
     body = _parse(sys.stdin.read() if payload == "-" else payload)
-    settings = flags.settings(**{"redis.allow_unsafe": allow_unsafe or None})
+    settings = flags.settings(**unsafe_flags(allowed=allow_unsafe))
     async with Redrive(settings=settings) as app:
         receipt = await app.submit(
             queue,

@@ -19,6 +19,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from redrive.app import Redrive
+from redrive.cli.counts import ManagerSink
 from redrive.cli.output import Output
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.render.store import store_line
@@ -27,16 +28,19 @@ from redrive.cli.target import make_app
 from redrive.core.condition import Description
 from redrive.core.errors import MissingExtra
 from redrive.engine.process import stop_on_signals
+from redrive.machine import loops
 from redrive.machine.private import write_file
+from redrive.machine.supervisor import say_ready, say_stopping
 from redrive.office.access import Access, Role
 from redrive.telemetry.log_format import configure_logs
+from redrive.wiring import unsafe_flags
 
 TRIAL_TENANT = "acme"
 ADMIN_KEY_FILE = "redrive-admin-key"
 _log = logging.getLogger("redrive.serve")
 
 
-async def serve(
+def serve(
     app: str | None = None,
     /,
     *,
@@ -83,12 +87,13 @@ async def serve(
         raise CommandError("--certificate and --private-key go together: give both", Exit.USAGE)
     more = {
         "listen": listen,
-        "redis.allow_unsafe": allow_unsafe or None,
+        **unsafe_flags(allowed=allow_unsafe),
         "logs.level": log_level,
         "logs.format": log_format,
     }
     served = make_app(app, mail=mail, flags=flags, more=more)
     configure_logs(served.settings.logs.level, "json" if flags.json else served.settings.logs.format)
+    served.telemetry.add(ManagerSink().see)
     place = Listen(
         address=served.settings.listen,
         allow_remote=allow_remote,
@@ -96,10 +101,14 @@ async def serve(
         private_key=private_key,
         trusted_proxies=trusted_proxy,
     )
+    serving = _serve(served, place, Output(flags.json), fail_fast=fail_fast)
+    loops.run(serving, uvloop=served.settings.worker.uvloop)
+
+
+async def _serve(served: Redrive, place: Listen, output: Output, *, fail_fast: bool) -> None:
     async with served.opened(fail_fast=fail_fast), listening(served, place) as url:
         described = await served.store.describe()
         queues = [one.queue for one in served.served()]
-        output = Output(flags.json)
         keys = await first_keys(served, output, submit=False)
         document = {
             "url": url,
@@ -109,7 +118,7 @@ async def serve(
             "adminKeyFile": keys.document_file,
         }
         output.answer(document, lambda: _page(url, described, queues, keys))
-        await (served.run(fail_fast=fail_fast) if queues else _until_stopped(served))
+        await (served.run(fail_fast=fail_fast) if queues else _until_stopped(served, url))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,9 +153,8 @@ class FirstKeys:
 
 async def first_keys(app: Redrive, output: Output, *, submit: bool) -> FirstKeys:
     """Make an admin's key when no living one exists, and with `submit` one to try the API with."""
-    store, access = app.store, Access(app.store, operator())
-    now = store.now()
-    if any(key.role is Role.ADMIN and key.lives(now) for key in await access.list()):
+    access = Access(app.store, operator())
+    if any(key.role is Role.ADMIN for key in await access.list()):
         return FirstKeys()
     credential, admin = await access.create(Role.ADMIN, None, "first start")
     made = FirstKeys(admin) if output.is_terminal else FirstKeys(admin_file=_kept(app.settings.data, admin))
@@ -190,11 +198,13 @@ async def listening(app: Redrive, listen: Listen) -> AsyncIterator[str]:
         yield running.url
 
 
-async def _until_stopped(served: Redrive) -> None:
+async def _until_stopped(served: Redrive, url: str) -> None:
     stop = asyncio.Event()
     async with served.on_duty():
         with stop_on_signals(stop.set):
+            say_ready(f"listening on {url}")
             await stop.wait()
+            say_stopping("no new requests")
 
 
 def _page(url: str, described: Description, queues: list[str], keys: FirstKeys) -> RenderableType:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -16,12 +16,12 @@ from cyclopts import Parameter
 
 from redrive.cli.output import Output
 from redrive.cli.problems import CommandError, Exit
-from redrive.config import Settings, load, store_file
-from redrive.core.ports import Store
+from redrive.config import Settings
+from redrive.core.store import Store
 from redrive.office.audit import Actor, this_account
 from redrive.office.index import Index
 from redrive.office.office import ActingOffice
-from redrive.wiring import make_index, make_office, make_store
+from redrive.wiring import for_looking, load, make_index, make_office, make_store, store_file
 
 
 @Parameter(name="*")
@@ -94,7 +94,7 @@ async def session(flags: Flags, *, create: bool = False) -> AsyncIterator[Sessio
 @asynccontextmanager
 async def open_store(settings: Settings, *, create: bool = False) -> AsyncIterator[Store]:
     """Open the store that exists, or with `create` a new one, and close it."""
-    store = make_store(settings.store, settings.finished, replace(settings.redis, allow_unsafe=True))
+    store = make_store(for_looking(settings))
     if not create:
         refuse_missing(settings.store)
     await store.open()

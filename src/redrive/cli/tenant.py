@@ -12,7 +12,7 @@ from redrive.cli.render.store import lane_table
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.core.lanes import Lane, LaneChange
 from redrive.core.limits import Rate
-from redrive.office.documents.control import lane_document
+from redrive.office.documents.control import lane_list
 from redrive.office.filters.terms import Named, NameField
 
 tenant = App(name="tenant")
@@ -118,4 +118,4 @@ def _answer(current: Session, lanes: Sequence[Lane]) -> None:
     def render() -> RenderableType:
         return lane_table(current.output, lanes, current.store.now())
 
-    current.output.answer({"lanes": [lane_document(lane) for lane in lanes]}, render)
+    current.output.answer(lane_list(lanes), render)

@@ -15,19 +15,21 @@ from cyclopts import Parameter
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from redrive.cli.counts import AttemptCounts
 from redrive.cli.demo.gateway import RunningGateway, quick_settings, running
-from redrive.cli.demo.page import ENDING, draw, head, hints, mute_logs, page, run_together, trial, welcome
+from redrive.cli.demo.page import ENDING, draw, head, hints, page, run_together, trial, welcome
 from redrive.cli.demo.story import Sentence, Story, WorkerFigures, figures_document, teller, total
 from redrive.cli.demo.traffic import RATE, send_traffic, tenant_clients
-from redrive.cli.mailbox import PORT
-from redrive.cli.output import Output
+from redrive.cli.keys import sign_in_address
+from redrive.cli.mailbox import PORT, check_port
+from redrive.cli.output import Output, duration, mute_logs
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.serve import FirstKeys, first_keys
-from redrive.cli.session import NO_FLAGS, Flags
-from redrive.cli.times import duration
-from redrive.cli.worker import AttemptCounts
+from redrive.cli.session import NO_FLAGS, Flags, operator
 from redrive.core.message import Message
 from redrive.core.redaction import redact
+from redrive.office.sessions import Sessions, SignInRefused
+from redrive.wiring import unsafe_flags
 
 
 async def up(
@@ -56,8 +58,8 @@ async def up(
     """
     if seconds is not None and seconds <= 0:
         raise CommandError(f"--seconds is {seconds:g}: more than 0", Exit.USAGE)
-    unsafe = {"redis.allow_unsafe": allow_unsafe or None}
-    settings = quick_settings(flags, listen=listen, **unsafe)
+    check_port(mailbox_port, "--mailbox-port")
+    settings = quick_settings(flags, listen=listen, **unsafe_flags(allowed=allow_unsafe))
     if demo and settings.names_relay:
         raise CommandError(
             "demonstration mails go to the simulator alone, and `mail` names a relay: leave one of them out",
@@ -71,12 +73,17 @@ async def up(
     sinks = (counts.see, figures.see, story.see)
     async with running(settings, mailbox_port=mailbox_port, sinks=sinks) as gateway:
         keys = await first_keys(gateway.app, output, submit=True)
+        link = await _link(gateway)
         if not output.as_json:
-            output.console.print(Group(*welcome(gateway, keys)), soft_wrap=True)
+            output.console.print(Group(*welcome(gateway, keys, link)), soft_wrap=True)
         tell.begin()
         traffic = _send(gateway) if demo is not False and gateway.mailbox else asyncio.Event().wait()
         await run_together(
-            output, traffic, gateway.working, _watch(output, gateway, keys, figures, story), seconds=seconds
+            output,
+            traffic,
+            gateway.working,
+            _watch(output, gateway, keys, link, figures, story),
+            seconds=seconds,
         )
         document = _document(gateway, keys, counts, figures)
     ran_ms = round(1000 * (time.monotonic() - began_s))
@@ -109,8 +116,22 @@ async def _send(gateway: RunningGateway) -> None:
         await send_traffic(clients, RATE, None, lambda tenant, answer: None)
 
 
+async def _link(gateway: RunningGateway) -> str | None:
+    """A link that signs in to the dashboard; None where there is no admin to sign in as."""
+    try:
+        _, token = await Sessions(gateway.app.store, operator()).link()
+    except SignInRefused:
+        return None
+    return sign_in_address(gateway.url, token)
+
+
 async def _watch(
-    output: Output, gateway: RunningGateway, keys: FirstKeys, figures: WorkerFigures, story: Story
+    output: Output,
+    gateway: RunningGateway,
+    keys: FirstKeys,
+    link: str | None,
+    figures: WorkerFigures,
+    story: Story,
 ) -> None:
     if output.as_json or not output.console.is_terminal:
         await asyncio.Event().wait()
@@ -121,7 +142,7 @@ async def _watch(
             *hints(story.last_dead, simulated=gateway.mailbox is not None),
             ENDING,
         ]
-        return page(output, head("redrive up", gateway, keys), figures.by_tenant, story.latest, below)
+        return page(output, head("redrive up", gateway, keys, link), figures.by_tenant, story.latest, below)
 
     await draw(output, make)
 

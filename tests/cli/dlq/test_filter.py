@@ -47,6 +47,7 @@ def test_what_looks_like_an_operator_moves_nothing(shop: Shop, text: str) -> Non
         (("dlq", "redrive", "--yes"), "tenat:acme", 0),
         (("dlq", "groups"), 'reason:"open', 7),
         (("dlq", "shape"), "attempts:many", 9),
+        (("mail", "destinations"), "tenant:acme cod:1", 12),
     ],
 )
 def test_a_filter_error_has_a_caret_below_its_place(

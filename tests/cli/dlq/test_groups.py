@@ -27,6 +27,27 @@ def test_groups_count_and_show_how_to_go_on(shop: Shop) -> None:
     assert f"redrive dlq show {larger['sample']['jobId']}" in shown.error
 
 
+def test_a_group_that_spans_queues_says_so(shop: Shop) -> None:
+    for queue in ("orders", "email:send"):
+        shop.bury("card was declined", queue=queue)
+    (group,) = shop.ok("dlq", "groups")["groups"]
+    assert group["queues"] == ["email:send", "orders"]
+    assert "email:send, orders permanent: card was declined" in shop("dlq", "groups").out
+    shown = shop.ok("dlq", "group", "show", group["key"])
+    assert shown["group"]["queues"] == ["email:send", "orders"]
+    assert "email:send, orders" in shop("dlq", "group", "show", group["key"]).out
+
+
+def test_the_first_sight_of_a_group_outlives_a_redrive_in_vain(shop: Shop) -> None:
+    message_id = shop.bury()
+    (before,) = shop.ok("dlq", "groups")["groups"]
+    shop("dlq", "redrive", message_id, "--yes")
+    shop.work()
+    (after,) = shop.ok("dlq", "groups")["groups"]
+    assert (after["count"], after["firstSeenAt"]) == (1, before["firstSeenAt"])
+    assert after["lastSeenAt"] > before["lastSeenAt"]
+
+
 @pytest.mark.parametrize("by", ["code", "reason", "tenant", "queue", "age"])
 def test_groups_by_everything_else(shop: Shop, by: str) -> None:
     _bury(shop)

@@ -15,6 +15,7 @@ FIELDS = {
     "lastFailureTimestamp",
     "enqueuedAt",
     "movedToDLQAt",
+    "firstDiedAt",
     "ttl",
     "queue",
     "reason",
@@ -31,6 +32,31 @@ def test_list_shows_id_tenant_queue_reason_and_failure(shop: Shop) -> None:
     (letter,) = shop.ok("dlq", "list")["letters"]
     assert letter.keys() >= FIELDS
     assert message_id in shop("dlq", "list", "--queue", "orders").out
+
+
+def test_a_letter_that_died_again_is_as_old_as_its_first_death_and_says_when_it_died_again(
+    shop: Shop,
+) -> None:
+    message_id = shop.bury()
+    (before,) = shop.ok("dlq", "list")["letters"]
+    shop("dlq", "redrive", message_id, "--yes")
+    shop.work()
+    (after,) = shop.ok("dlq", "list")["letters"]
+    assert after["firstDiedAt"] == before["firstDiedAt"] == before["movedToDLQAt"]
+    assert after["movedToDLQAt"] > before["movedToDLQAt"]
+    shown = shop("dlq", "list").out
+    assert "re-driven 1x, dead again" in shown
+    assert "first died" in shop("show", message_id).out
+    died = before["movedToDLQAt"]
+    for found, text in (
+        (1, f"died:<={died}"),
+        (1, f"redied:>{died}"),
+        (1, f"moved:>{died}"),
+        (0, f"died:>{died}"),
+    ):
+        assert len(shop.ok("dlq", "list", "--filter", text)["letters"]) == found, text
+    shop.bury()
+    assert len(shop.ok("dlq", "list", "--filter", f"redied:>{died}")["letters"]) == 1
 
 
 def test_an_empty_list_says_so(shop: Shop) -> None:
@@ -65,7 +91,10 @@ def test_show_has_the_whole_letter(shop: Shop) -> None:
     message_id = shop.bury("card was declined")
     document = shop.ok("dlq", "show", message_id)
     assert document.keys() >= FIELDS
-    assert "attempt 1 permanent" in shop("dlq", "show", message_id).out
+    assert document["failures"][0].keys() >= {"durationMs", "delayMs", "delayAsked"}
+    shown = shop("dlq", "show", message_id).out
+    assert "attempt 1 permanent" in shown
+    assert "(ran 0." in shown
 
 
 def test_list_and_show_agree_on_every_field(shop: Shop) -> None:

@@ -18,7 +18,7 @@ def test_what_is_no_mail_does_not_go_to_the_mail_gateway(shop: Shop) -> None:
     for flags in ((), ("--dry-run",)):
         refused = shop("dlq", "redrive", order, "--to", QUEUE, *flags)
         assert (refused.code, refused.out) == (1, "")
-        assert f"{order} cannot go to {QUEUE}: it is no mail" in refused.error
+        assert f"{order} cannot go to {QUEUE}: it is not a mail" in refused.error
     assert shop.ok("show", order)["state"] == "dead"
     assert shop.ok("ops", "list")["operations"] == []
 
@@ -26,7 +26,7 @@ def test_what_is_no_mail_does_not_go_to_the_mail_gateway(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("payload", "said"),
     [
-        ({"order": 7}, "it is no mail"),
+        ({"order": 7}, "it is not a mail"),
         ({"from": "a@example.com", "to": [], "messageId": "<1>", "content": "Hi"}, "to nobody"),
         ({"from": "a@example.com", "to": ["b@example.com"], "messageId": "<1>"}, "without content"),
     ],

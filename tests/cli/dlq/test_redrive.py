@@ -9,7 +9,7 @@ import pytest
 from redrive.app import Redrive
 from redrive.office.audit import AUDIT
 from tests.cli.conftest import MENDED, Shop
-from tests.cli.processes import on_terminal
+from tests.cli.processes import on_terminal, play
 
 
 def test_one_letter_comes_back_without_a_question(shop: Shop) -> None:
@@ -178,3 +178,20 @@ def test_what_was_discarded_is_listed_and_comes_back(shop: Shop) -> None:
     )
     assert shop.ok("dlq", "undiscard", "--all", "--yes")["operation"]["moved"] == 1
     assert shop.ok("dlq", "list", "--discarded")["letters"] == []
+
+
+@pytest.mark.parametrize("verb", ["redrive", "discard", "archive"])
+def test_what_dies_between_question_and_answer_is_not_taken(shop: Shop, verb: str) -> None:
+    counted = {shop.bury(), shop.bury()}
+    later: list[str] = []
+
+    def say_yes() -> str:
+        later.extend((shop.bury(), shop.bury(), shop.bury()))
+        return "yes\n"
+
+    flags = ["--folder", "kept"] if verb == "archive" else []
+    code, shown = play(shop.folder, "dlq", verb, "--all", *flags, steps=[("[y/N]", say_yes)])
+    assert (code, f"{verb} 2 dead letters" in shown) == (0, True)
+    left = {one["jobId"] for one in shop.ok("dlq", "list")["letters"]}
+    assert left == set(later)
+    assert not left & counted

@@ -14,13 +14,12 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from redrive.cli.demo.client import ApiClient
 from redrive.cli.demo.fates import Fates
 from redrive.cli.demo.gateway import quick_settings, running
-from redrive.cli.demo.page import ENDING, draw, head, hints, mute_logs, page, run_together
+from redrive.cli.demo.page import ENDING, draw, head, hints, page, run_together
 from redrive.cli.demo.story import figures_document, teller, total
-from redrive.cli.demo.traffic import RATE, TENANTS, send_traffic, tenant_clients
-from redrive.cli.output import Output
+from redrive.cli.demo.traffic import RATE, TENANTS, ApiClient, send_traffic, tenant_clients
+from redrive.cli.output import Output, mute_logs
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags
 

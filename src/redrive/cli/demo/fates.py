@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from redrive.cli.demo.client import ApiClient
 from redrive.cli.demo.story import Figures, Sentence
-from redrive.cli.output import clean
-from redrive.cli.times import duration
+from redrive.cli.demo.traffic import ApiClient
+from redrive.cli.output import clean, duration
 from redrive.core.redaction import redact
 from redrive.mail.desk import RecipientState
 

@@ -11,10 +11,12 @@ import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from redrive.app import Redrive
-from redrive.cli.mailbox import mailbox_folder
+from redrive.cli.mailbox import listening_mailbox, mailbox_folder
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.serve import Listen, listening
 from redrive.cli.session import Flags
@@ -60,8 +62,8 @@ async def running(
         mailbox = None
         if not settings.names_relay:
             await _refuse_real_mail(settings)
-            opening = Mailbox(port=mailbox_port, folder=mailbox_folder(settings))
-            mailbox = await stack.enter_async_context(opening)
+            made = Mailbox(port=mailbox_port, folder=mailbox_folder(settings))
+            mailbox = await stack.enter_async_context(listening_mailbox(made, "--mailbox-port"))
             settings = replace(settings, mail=mailbox.url)
         app = Redrive(settings=settings)
         for sink in sinks:

@@ -6,7 +6,6 @@ It fills the screen and no more: the events get the lines that are left.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from rich.console import Group, RenderableType
@@ -84,13 +83,6 @@ async def run_together(output: Output, *works: Awaitable[object], seconds: float
         task.result()
 
 
-def mute_logs() -> None:
-    """The page tells what the log lines would."""
-    logger = logging.getLogger("redrive")
-    logger.handlers[:] = [logging.NullHandler()]
-    logger.propagate = False
-
-
 def _tenant_table(by_tenant: Mapping[str, Figures]) -> Table:
     """Each tenant's figures, and its share of what has ended."""
     ended = sum(one.ended for one in by_tenant.values()) or 1
@@ -114,19 +106,23 @@ def _tenant_table(by_tenant: Mapping[str, Figures]) -> Table:
     return table
 
 
-def head(title: str, gateway: RunningGateway, keys: FirstKeys = _NO_KEYS) -> list[Text]:
-    """Where things listen and are kept; on the first start, the admin's key."""
+def head(
+    title: str, gateway: RunningGateway, keys: FirstKeys = _NO_KEYS, link: str | None = None
+) -> list[Text]:
+    """Where things listen and are kept; a link to the dashboard; on the first start, the admin's key."""
     simulated = "the simulator, nothing leaves this machine" if gateway.mailbox else "the relay"
     described = gateway.described
     lines = [
         Text.assemble(
-            (f"{title:<13}", "bold"), (gateway.url, "bold"), (f"  its page is {gateway.url}/docs", "dim")
+            (f"{title:<13}", "bold"), (gateway.url, "bold"), (f"  the API: {gateway.url}/docs", "dim")
         ),
         Text.assemble(("mails go to  ", "dim"), clean(gateway.relay), (f"  {simulated}", "dim")),
         Text.assemble(
             ("store        ", "dim"), clean(described.url), (f"  durability {described.durability}", "green")
         ),
     ]
+    if link is not None:
+        lines.insert(1, Text.assemble(("dashboard    ", "dim"), (link, "bold"), ("  works once", "dim")))
     if (line := keys.line()) is not None:
         lines.append(Text.assemble(("admin key    ", "dim"), (line, "bold")))
     return lines
@@ -145,9 +141,9 @@ def trial(url: str, keys: FirstKeys) -> list[Text]:
     ]
 
 
-def welcome(gateway: RunningGateway, keys: FirstKeys) -> list[Text]:
+def welcome(gateway: RunningGateway, keys: FirstKeys, link: str | None) -> list[Text]:
     """What is printed at the start, before all else."""
-    lines = head("redrive up", gateway, keys)
+    lines = head("redrive up", gateway, keys, link)
     if keys.submit is not None:
         lines.append(Text("The key is shown this once: keep it. A mail of your own:", "yellow"))
     return [*lines, *trial(gateway.url, keys), Text()]

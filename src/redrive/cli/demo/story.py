@@ -12,9 +12,8 @@ from typing import Any
 
 from rich.text import Text
 
-from redrive.cli.output import Output, clean
-from redrive.cli.times import clock_time, duration
-from redrive.cli.worker import is_fan_out
+from redrive.cli.counts import is_fan_out
+from redrive.cli.output import Output, clean, clock_time, duration
 from redrive.core.message import Message
 from redrive.core.redaction import redact
 from redrive.mail.stored import QUEUE

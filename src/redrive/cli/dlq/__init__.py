@@ -5,9 +5,10 @@ from __future__ import annotations
 from cyclopts import App
 
 from redrive.cli.dlq.choice import FilterText, asked, note_emptiness, with_freshness
+from redrive.cli.messages import BRIEFLY, Detail, answer_life
 from redrive.cli.output import command
 from redrive.cli.problems import CommandError, Exit
-from redrive.cli.render.letter import letter_lines, life
+from redrive.cli.render.letter import letter_lines
 from redrive.cli.session import NO_FLAGS, Flags, session
 from redrive.core.ports import PAGE
 from redrive.office.index import LetterOrder
@@ -86,41 +87,20 @@ async def list_letters(
 
 
 @dlq.command
-async def show(
-    message_id: str,
-    /,
-    *,
-    body: bool = False,
-    traceback: bool = False,
-    reveal: bool = False,
-    flags: Flags = NO_FLAGS,
-) -> None:
+async def show(message_id: str, /, *, detail: Detail = BRIEFLY, flags: Flags = NO_FLAGS) -> None:
     """One dead letter with everything that led there.
 
     Parameters
     ----------
     message_id
         The letter; the beginning of its id where no other begins so.
-    body
-        Show the payload too, masked; --json always has it.
-    traceback
-        Show the tracebacks of its failures too; --json always has them.
-    reveal
-        Show the payload without masks; the audit records who did.
     """
     async with session(flags) as current:
         letter_id = await current.office.messages.whole_id(message_id)
-        answer = await current.office.letters.show(letter_id, reveal=reveal)
-        document, now = answer.document, current.store.now()
-        payload = [document.original_data] if body or reveal else []
-        current.output.answer(
-            document,
-            lambda: life(
-                current.output, answer.found, document.why, now, payload=payload, traceback=traceback
-            ),
-        )
-        if document.fingerprint:
-            others = command("dlq", "group", "show", document.fingerprint)
+        answer = await current.office.letters.show(letter_id, reveal=detail.reveal)
+        answer_life(current, answer, detail)
+        if answer.document.fingerprint:
+            others = command("dlq", "group", "show", answer.document.fingerprint)
             current.output.note(f"others like it: {others}")
 
 
@@ -133,8 +113,8 @@ for place in (
     "redrive:discard",
     "redrive:undiscard",
     "redrive:edit",
-    "export:export",
-    "archive:archive",
-    "archive:restore",
+    "files:export",
+    "files:archive",
+    "files:restore",
 ):
     dlq.command(f"redrive.cli.dlq.{place}")

@@ -34,7 +34,7 @@ class Choice:
     """Those of this queue; together with --filter, those that match both."""
 
     tenant: str | None = None
-    """Those of this tenant; likewise."""
+    """Those of this tenant; together with --filter, those that match both."""
 
     all: bool = False
     """Those of every queue."""
@@ -79,7 +79,7 @@ async def asked(current: Session, text: str | None, queue: str | None, tenant: s
     try:
         return str(await letters.filter(text or "", queue, tenant))
     except FilterError as error:
-        raise CommandError(f"--queue and --tenant with --filter: {error.problem}", Exit.USAGE) from error
+        raise CommandError(f"--queue or --tenant: {error.problem}: {error.advice}", Exit.USAGE) from error
 
 
 async def note_emptiness(current: Session, text: str, found: int = 0) -> None:

@@ -8,13 +8,13 @@ from rich.text import Text
 
 from redrive.cli.dlq.choice import FilterText, asked, note_emptiness, with_freshness
 from redrive.cli.output import command, name
+from redrive.cli.output import until as instant_until
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.render.group import group_lines, said_page
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
-from redrive.cli.times import until as instant_until
 from redrive.office.documents.groups import said_document, shown_group
 from redrive.office.groups import Group, GroupBy, group_term
-from redrive.office.groups.standing import Said
+from redrive.office.groups.said import Said
 
 group = App(name="group", help="Say what is known about a group of dead letters.")
 

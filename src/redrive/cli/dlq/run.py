@@ -1,6 +1,6 @@
 """From an order to its end: preview, question, start, conduct in this process, say what came of it.
 
-More than one letter is never moved without a preview and a confirmation.
+More than one letter is never moved without a preview and a confirmation; what is moved is what was counted.
 """
 
 from __future__ import annotations
@@ -63,15 +63,14 @@ async def order(current: Session, wanted: Order, going: Going, *, body: bytes | 
         output.answer(document, lambda: Text(nothing_text(verb, found)))
         await note_emptiness(current, wanted.selection.filter, found.count)
         return _nothing_code(wanted, found)
-    if not await confirmed(current, wanted, found, yes=going.yes):
+    if not await confirmed(current, wanted, found, going):
         return Exit.FAILED
-    started = await current.office.operations.start(wanted, body=body)
-    if found.order.canary or (going.wait and wanted.kind is OperationKind.REDRIVE):
-        await _warn_unserved(current, wanted, found)
+    counted = wanted.as_previewed(found.as_of, found.count)
+    started = await current.office.operations.start(counted, body=body)
     return await conduct(current, started.id, document, outcomes=going.wait)
 
 
-async def confirmed(current: Session, wanted: Order, found: Preview, *, yes: bool) -> bool:
+async def confirmed(current: Session, wanted: Order, found: Preview, going: Going) -> bool:
     """Whether to go on, after the preview was shown; one named letter needs no question."""
     output, verb = current.output, wanted.kind.value
     if found.over_budget:
@@ -80,12 +79,15 @@ async def confirmed(current: Session, wanted: Order, found: Preview, *, yes: boo
             f"{found.budget:,}; narrow the filter, or take some with --limit",
             Exit.FAILED,
         )
-    if len(wanted.selection.ids) == 1:
-        return True
-    if not output.as_json:
+    one = len(wanted.selection.ids) == 1
+    if not one and not output.as_json:
         output.notes.print(preview_page(output, verb, found))
+    if found.order.canary or (going.wait and wanted.kind is OperationKind.REDRIVE):
+        await _warn_unserved(current, wanted, found)
+    if one:
+        return True
     how = f" ({plan_text(found)})" if wanted.kind is OperationKind.REDRIVE else ""
-    return await output.confirm(f"{verb} {found.count:,} dead letters{how}", yes=yes)
+    return await output.confirm(f"{verb} {found.count:,} dead letters{how}", yes=going.yes)
 
 
 def _nothing_code(wanted: Order, found: Preview) -> Exit:

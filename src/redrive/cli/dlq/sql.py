@@ -12,7 +12,7 @@ from rich.text import Text
 from redrive.cli.output import Output, name
 from redrive.cli.problems import CommandError, Exit, PlacedError
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
-from redrive.office.documents.control import sql_document
+from redrive.office.documents.findings import sql_document
 from redrive.office.sql import SAVED, SqlAnswer, SqlError, Value
 
 _BESIDE = 2

@@ -8,11 +8,11 @@ from rich.console import Group as Lines
 from rich.console import RenderableType
 from rich.text import Text
 
-from redrive.cli.output import Output, clean, name, words
-from redrive.cli.times import age, moment
+from redrive.cli.output import Output, age, clean, moment, name, words
 from redrive.office.groups import Group, GroupBy, GroupState
-from redrive.office.groups.standing import Said
+from redrive.office.groups.said import Said
 
+_QUEUES_SHOWN = 3
 _BARS = "▁▂▃▄▅▆▇█"
 _STYLES = {GroupState.OPEN: "red", GroupState.IGNORED: "yellow", GroupState.RESOLVED: "green"}
 
@@ -76,8 +76,16 @@ def _failure(one: Group, width: int) -> Text:
     said = ["(open again)"] if one.standing.reopened else []
     said += [f"— {note.text}" for note in one.standing.said.notes[-1:]]
     line = Text(" " * (width + 2), no_wrap=True, overflow="ellipsis")
-    line.append_text(words(f"{sample.queue} {sample.reason}: {sample.failure}{code}"))
+    line.append_text(words(f"{_queues(one)} {sample.reason}: {sample.failure}{code}"))
     return line.append(" ").append_text(words(" ".join(said), "yellow")) if said else line
+
+
+def _queues(one: Group) -> str:
+    """The queues of a group, that of its newest letter first."""
+    newest = one.counts.sample.queue
+    names = [newest, *(name for name in one.counts.queues if name != newest)]
+    more = f" and {len(names) - _QUEUES_SHOWN} more queues" if len(names) > _QUEUES_SHOWN else ""
+    return ", ".join(names[:_QUEUES_SHOWN]) + more
 
 
 def _key(one: Group) -> str:

@@ -16,10 +16,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from redrive.cli.output import Output, clean, name, words
-from redrive.cli.times import age, duration, moment, time_of_day
+from redrive.cli.output import Output, age, clean, duration, moment, name, time_of_day, words
 from redrive.core.failure import Failure, Kind
-from redrive.core.letters import Account, DeadLetter
+from redrive.core.letters import Account, DeadLetter, Listed, MessagePhase
 from redrive.core.lifecycle import State
 from redrive.core.redaction import printable, redact
 
@@ -30,6 +29,14 @@ _STYLES = {
     State.DONE: "green",
     State.DEAD: "red",
     State.REMOVED: "yellow",
+}
+
+_WHEN = {
+    MessagePhase.WAITING: "due",
+    MessagePhase.SCHEDULED: "due",
+    MessagePhase.RUNNING: "lease",
+    MessagePhase.DONE: "ended",
+    MessagePhase.REMOVED: "ended",
 }
 
 
@@ -52,16 +59,16 @@ def letter_lines(output: Output, letters: Sequence[DeadLetter], now: int) -> Ren
                 (clean(message.id), "bold"),
                 f"  {_cut(message.tenant, tenants)}  {_cut(message.queue, queues)}",
                 (f"  {letter.reason:<11}", "red"),
-                (f" {age(letter.died_at, now):>6}", "dim"),
+                (f" {age(letter.first_died_at, now):>6}", "dim"),
                 no_wrap=True,
                 overflow="ellipsis",
             )
         )
-        lines.append(_last_failure(letter))
+        lines.append(_last_failure(letter, now))
     return Group(*lines)
 
 
-def _last_failure(letter: DeadLetter) -> Text:
+def _last_failure(letter: DeadLetter, now: int) -> Text:
     last = letter.failures[-1] if letter.failures else None
     reason = last.reason if last else letter.reason.value
     attempts = (
@@ -69,8 +76,9 @@ def _last_failure(letter: DeadLetter) -> Text:
     )
     code = f" [{last.code}]" if last and last.code else ""
     times = f", re-driven {len(letter.redrives)}x" if letter.redrives else ""
+    again = f", dead again {age(letter.died_at, now)} ago" if letter.died_again else ""
     line = Text("    ", no_wrap=True, overflow="ellipsis")
-    return line.append_text(words(f"{attempts}{times}: {reason}{code}"))
+    return line.append_text(words(f"{attempts}{times}{again}: {reason}{code}"))
 
 
 def _tried(failures: Sequence[Failure]) -> str:
@@ -117,6 +125,8 @@ def _head(account: Account, why: str, now: int) -> Table:
         grid.add_row("replaced by", name(account.replaced_by))
     grid.add_row("why", name(why) if account.removal else words(why))
     grid.add_row("attempts", _attempts(account))
+    if account.died_at is not None and account.died_at != account.first_died_at:
+        grid.add_row("first died", "" if account.first_died_at is None else moment(account.first_died_at))
     if account.state is State.WAITING:
         due = f", in {duration(progress.due_at - now)}" if progress.due_at > now else ", now"
         grid.add_row("due", moment(progress.due_at) + due)
@@ -156,7 +166,7 @@ def _history(account: Account) -> Iterator[_Step]:
     for failure in account.failures:
         reason = words(f"{failure.reason} [{failure.code}]" if failure.code else failure.reason)
         what = "expired" if failure.kind is Kind.EXPIRED else f"attempt {failure.attempt} {failure.kind}"
-        yield _Step(failure.at, what, reason, "yellow")
+        yield _Step(failure.at, what, reason.append(_timing(failure), "dim"), "yellow")
     for redriven in account.redrives:
         came = name(f"by {redriven.actor}, came to: {redriven.result}")
         yield _Step(redriven.at, "re-driven", came, "cyan")
@@ -167,6 +177,15 @@ def _history(account: Account) -> Iterator[_Step]:
         attempts = f"by attempt {account.progress.attempts}"
         detail = Text(f"dead letter: {account.reason}" if account.reason else attempts)
         yield _Step(account.finished_at, account.state.value, detail, _STYLES[account.state])
+
+
+def _timing(failure: Failure) -> str:
+    """How long an attempt ran, and the delay that was chosen after it; nothing where neither is known."""
+    parts = [] if failure.duration_ms is None else [f"ran {duration(failure.duration_ms)}"]
+    if failure.delay_ms is not None:
+        why = "as asked" if failure.delay_asked else "by the retry policy"
+        parts.append(f"next after {duration(failure.delay_ms)} {why}")
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _tracebacks(failures: tuple[Failure, ...]) -> Iterator[RenderableType]:
@@ -181,3 +200,31 @@ def _body(payload: Any) -> Text:
     if payload is None:
         return Text("gone: a message that has finished keeps no body")
     return Text(json.dumps(payload, indent=2))
+
+
+def message_table(
+    output: Output, messages: Sequence[Listed], now: int, phase: MessagePhase
+) -> RenderableType:
+    """The messages as people read them; `lease` is how long its worker is sure of it."""
+    if not messages:
+        return Text(f"no message is {phase.value}")
+    numbers = ("attempts", "age", _WHEN[phase])
+    who = ("removed by",) if phase is MessagePhase.REMOVED else ()
+    table = output.table("id", "queue", "tenant", *numbers, *who, numbers=numbers)
+    for one in messages:
+        removal = [] if one.removal is None else [name(f"{one.removal.actor} ({one.removal.move})")]
+        table.add_row(
+            name(one.id),
+            name(one.queue),
+            name(one.tenant),
+            str(one.attempts),
+            age(one.enqueued_at, now),
+            _when(one, now),
+            *removal,
+        )
+    return table
+
+
+def _when(one: Listed, now: int) -> str:
+    at = one.finished_at or one.lease_until_at or one.due_at
+    return f"in {duration(at - now)}" if at > now else f"{age(at, now)} ago"

@@ -1,24 +1,18 @@
-"""One mail on the terminal and as JSON: its recipients, each with its state and attempts; and a judged reply.
-
-The names are those of `GET /v1/emails/{id}`. Recipients are shown whole: whoever may read the store asks.
-"""
+"""One mail on the terminal: its recipients, each with its state and attempts; and a judged reply."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from redrive.cli.output import clean, name, words
-from redrive.cli.times import duration, moment
+from redrive.cli.output import clean, duration, moment, name
 from redrive.core.failure import Kind
 from redrive.core.letters import Account
 from redrive.core.lifecycle import State
-from redrive.mail.desk import MailStatus, Recipient, RecipientState
+from redrive.mail.desk import MailStatus, RecipientState
+from redrive.mail.documents import MailDocument, RecipientDocument
 from redrive.mail.judging.replies import Judgement
-from redrive.office.documents.document import instant
 
 _STYLES = {
     RecipientState.QUEUED: "",
@@ -38,67 +32,26 @@ _KIND_STYLES = {
 }
 
 
-def mail_document(status: MailStatus) -> dict[str, Any]:
-    """The mail for --json."""
-    message, progress = status.account.message, status.current.progress
-    return {
-        "id": message.id,
-        "companyId": message.tenant,
-        "submittedAt": instant(message.enqueued_at),
-        "expiresAt": instant(progress.expires_at),
-        "recipients": [_recipient_document(one) for one in status.recipients],
-    }
-
-
-def mail_page(status: MailStatus, now: int) -> RenderableType:
-    """The mail for people."""
-    message = status.account.message
+def mail_page(status: MailStatus, shown: MailDocument, now: int) -> RenderableType:
+    """The mail for people: as its document shows it, with what was edited and when it goes on."""
     grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_row(Text("id", "dim"), name(message.id))
+    grid.add_row(Text("id", "dim"), name(shown.id))
     if status.current is not status.account:
         grid.add_row(Text("edited as", "dim"), name(status.current.message.id))
-    grid.add_row(Text("tenant", "dim"), name(message.tenant))
-    grid.add_row(Text("accepted", "dim"), moment(message.enqueued_at))
-    return Group(grid, Text(), *(_recipient_lines(one, now) for one in status.recipients))
+    grid.add_row(Text("tenant", "dim"), name(shown.company_id))
+    grid.add_row(Text("accepted", "dim"), moment(status.account.message.enqueued_at))
+    pairs = zip(shown.recipients, status.recipients, strict=True)
+    return Group(grid, Text(), *(_recipient_lines(one, found.account, now) for one, found in pairs))
 
 
-def _recipient_document(recipient: Recipient) -> dict[str, Any]:
-    account = recipient.account
-    waits = account is not None and account.state is State.WAITING
-    return {
-        "address": recipient.address,
-        "status": recipient.state.value,
-        "attempts": [] if account is None else _attempts(account),
-        "nextAttemptAt": instant(account.progress.due_at) if account is not None and waits else None,
-        "jobId": None if account is None else account.message.id,
-    }
-
-
-def _attempts(account: Account) -> list[dict[str, Any]]:
-    attempts: list[dict[str, Any]] = [
-        {
-            "attempt": failure.attempt,
-            "timestamp": instant(failure.at),
-            "result": failure.kind.value,
-            "code": failure.code,
-            "reason": failure.reason,
-        }
-        for failure in account.failures
-    ]
-    if account.state is State.DONE:
-        sent = {"attempt": account.progress.attempts, "timestamp": instant(account.finished_at)}
-        attempts.append(sent | {"result": "sent", "code": None, "reason": None})
-    return attempts
-
-
-def _recipient_lines(recipient: Recipient, now: int) -> RenderableType:
+def _recipient_lines(shown: RecipientDocument, account: Account | None, now: int) -> RenderableType:
     """A line for the recipient, and one for each failed attempt below it."""
-    account = recipient.account
-    state = (f"{recipient.state.value:<10}", _STYLES[recipient.state])
-    lines = [Text.assemble(state, name(recipient.address), (_when(account, now), "dim"))]
-    for failure in account.failures if account is not None else ():
-        line = Text(f"{'':10}attempt {failure.attempt} {failure.kind}: ", no_wrap=True, overflow="ellipsis")
-        lines.append(line.append_text(words(failure.reason)))
+    state = (f"{shown.status.value:<10}", _STYLES[shown.status])
+    lines = [Text.assemble(state, name(shown.address), (_when(account, now), "dim"))]
+    for attempt in shown.attempts:
+        if attempt.reason is not None:
+            head = f"{'':10}attempt {attempt.attempt} {attempt.result}: "
+            lines.append(Text(head, no_wrap=True, overflow="ellipsis").append_text(name(attempt.reason)))
     return Group(*lines)
 
 

@@ -7,7 +7,7 @@ nothing but the answer.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import assert_never
@@ -17,8 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from redrive.cli.output import Output, clean, command, name
-from redrive.cli.times import age, duration, moment
+from redrive.cli.output import Output, age, clean, command, duration, moment, name
 from redrive.office.operations import Operation, OperationKind, OperationState, Preview, Snapshot
 
 _CAUSES_SHOWN = 10
@@ -172,7 +171,8 @@ def _of(found: Preview) -> str:
         tenants[tenant] += count
     named = ", ".join(clean(tenant) for tenant, _ in tenants.most_common(_TENANTS_SHOWN))
     more = len(tenants) - _TENANTS_SHOWN
-    return (f", of {named}" if named else "") + (f" and {more:,} more tenants" if more > 0 else "")
+    others = f" and {more:,} more tenant{'s' if more > 1 else ''}" if more > 0 else ""
+    return (f", of {named}" if named else "") + others
 
 
 def _stay(found: Preview) -> str:
@@ -197,7 +197,7 @@ def _causes_table(output: Output, found: Preview) -> Table:
     return table
 
 
-def operation_table(output: Output, found: list[Snapshot], now: int) -> RenderableType:
+def operation_table(output: Output, found: Sequence[Snapshot], now: int) -> RenderableType:
     """Operations, a line each."""
     if not found:
         return Text("no operations: redrive dlq redrive --filter '…' starts one")

@@ -8,8 +8,7 @@ from rich.console import RenderableType
 from rich.filesize import decimal
 from rich.text import Text
 
-from redrive.cli.output import Output, name
-from redrive.cli.times import age, duration
+from redrive.cli.output import Output, age, duration, name
 from redrive.core.condition import Capacity, Description
 from redrive.core.lanes import Lane, LaneState
 from redrive.office.queues import QueueStatus
@@ -37,7 +36,7 @@ def capacity_line(capacity: Capacity) -> Text:
     return line.append(f"; {capacity.note}" if capacity.note else "", "" if capacity.accepts else "bold red")
 
 
-def queue_table(output: Output, queues: list[QueueStatus], now: int) -> RenderableType:
+def queue_table(output: Output, queues: Sequence[QueueStatus], now: int) -> RenderableType:
     """The queues as people read them."""
     if not queues:
         return Text("no queue yet: redrive send QUEUE JSON makes one")
