@@ -6,46 +6,57 @@ turns what the developer says into the engine's and the core's terms.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Concatenate, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Self, TypeVar
 
-from redrive.config import Settings, load, tell_overruled
-from redrive.core.errors import ConfigurationError, InvalidMessage
-from redrive.core.letters import DeadLetter
-from redrive.core.message import DEFAULT_TENANT, Entry, Track, check_queue
-from redrive.core.ports import Receipt, Store
+from redrive.config import Settings
+from redrive.core.message import DEFAULT_TENANT, Entry, Track
+from redrive.core.ports import Receipt
 from redrive.core.retry import RetryPolicy
 from redrive.core.settings import QueueSettings
-from redrive.engine.entries import Submission, make_entry
+from redrive.engine.entries import Submission
 from redrive.engine.handlers import Served
 from redrive.engine.ids import new_id
-from redrive.engine.process import end_when_stuck, stop_on_signals
-from redrive.engine.runner import patiently
-from redrive.engine.submit import Submitter
-from redrive.engine.worker import Worker
+from redrive.engine.process import end_when_stuck
+from redrive.followers import Followers
 from redrive.function import Answer, More, Payload, QueueFunction, plain
-from redrive.opening import OpenedApp, Openings
+from redrive.intake import AppIntake
+from redrive.opening import OpenedApp, Openings, make_opened
 from redrive.roster import Roster, choose
 from redrive.sync import SyncRedrive
-from redrive.telemetry.events import Telemetry
-from redrive.wiring import make_gateway, make_index, make_office, make_sinks, make_store, on_duty
+from redrive.telemetry.door import Telemetry
+from redrive.telemetry.hooks import HookSink, make_hook
+from redrive.telemetry.totals import TotalsSink
+from redrive.wiring import (
+    check_deadline,
+    load,
+    make_gateway,
+    make_index,
+    make_office,
+    make_sinks,
+    make_traces,
+    on_duty,
+)
+from redrive.work import AppWork
 
 if TYPE_CHECKING:
+    from redrive.core.letters import DeadLetter
+    from redrive.core.store import Store
     from redrive.dead_letters import DeadLetters
     from redrive.mail.desk import Desk
-    from redrive.mail.gateway import Gateway
     from redrive.office.deaths import Deaths
     from redrive.office.index import Index
     from redrive.office.office import Office
 
-Told = TypeVar("Told", bound=Callable[[DeadLetter], Awaitable[None]])
+Hooked = TypeVar("Hooked", bound=Callable[[Any], object])
+Told = TypeVar("Told", bound="Callable[[DeadLetter], Awaitable[None]]")
 
 _DEFAULT = QueueSettings()
+_HOOK_LIMIT = timedelta(seconds=10)
 _MAIL_DEADLINE = timedelta(minutes=20)
 
 
@@ -62,12 +73,14 @@ class Redrive:
         given = {"store": store, "profile": profile}
         code = {name: value for name, value in given.items() if value is not None}
         self._settings = settings if settings is not None else load(code=code)
-        self.telemetry = Telemetry(make_sinks(self._settings.telemetry))
+        self._totals = TotalsSink()
+        self.telemetry = Telemetry(make_sinks(self._settings, self._totals), make_traces(self._settings))
+        self._hooks = HookSink(self.telemetry)
         self._roster = Roster(self._settings)
-        self._followed: list[str] = []
-        self._gateway: Gateway | None = None
-        self._worker: Worker | None = None
-        self._openings = Openings(self._make_store)
+        self._followers = Followers(self._roster, self._ledger)
+        self._work = AppWork(self)
+        self._openings = Openings(self._make_opened)
+        self._intake = AppIntake(self, self._openings)
 
     @property
     def settings(self) -> Settings:
@@ -76,7 +89,7 @@ class Redrive:
     def configure(self, settings: Settings) -> None:
         """Replace the settings, before the app is opened."""
         self._settings = settings
-        self.telemetry.configure(make_sinks(settings.telemetry))
+        self.telemetry.configure(make_sinks(settings, self._totals), make_traces(settings))
         self._roster.configure(settings)
 
     def handler(
@@ -87,12 +100,14 @@ class Redrive:
         concurrency: int = _DEFAULT.concurrency,
         deadline: timedelta | float = _DEFAULT.deadline_s,
         rate: str | None = None,
+        fair: bool = True,
     ) -> Callable[[Callable[Concatenate[Payload, More], Answer]], QueueFunction[Payload, More, Answer]]:
         """Serve a queue with the decorated function, `async def` or `def`; it gets a `submit` of its own.
 
-        A number as `deadline` is seconds.
+        A number as `deadline` is seconds. Without `fair`, tenants do not take turns: what is due first runs
+        first.
         """
-        chosen = choose(queue, concurrency, deadline, rate)
+        chosen = choose(queue, concurrency, deadline, rate, fair)
 
         def register(
             function: Callable[Concatenate[Payload, More], Answer],
@@ -116,25 +131,31 @@ class Redrive:
         message and whatever crashes, and not for a letter that is no longer dead when its turn comes. When
         it fails for good, that is a dead letter too.
         """
-        from redrive.office.deaths import telling, told_in
-
         chosen = choose(queue, concurrency, deadline)
 
         def register(function: Told) -> Told:
-            awaits: bool = inspect.iscoroutinefunction(function)
-            if not awaits:
-                raise ConfigurationError(f"what runs on dead letters of {queue!r} awaits: write `async def`")
-            self._roster.add(told_in(queue), telling(self._ledger, function), retry, chosen)
-            self._followed.append(queue)
+            self._followers.add(queue, function, retry, chosen)
+            return function
+
+        return register
+
+    def on(self, event: str, *, limit: timedelta | float = _HOOK_LIMIT) -> Callable[[Hooked], Hooked]:
+        """Call the decorated function, `async def` or `def`, after each event of a kind in this process.
+
+        It hears of news, `redrive.telemetry.events`, and the work does not wait for it: events that it is
+        too slow for are dropped, and nothing is called again. What must happen belongs into `on_dead` or a
+        handler. `limit` is how long a call may take; a number is seconds.
+        """
+
+        def register(function: Hooked) -> Hooked:
+            self._hooks.add(make_hook(event, function, limit))
             return function
 
         return register
 
     def deaths(self) -> list[Deaths]:
         """What follows the deaths of the queues that have an `on_dead`."""
-        from redrive.office.deaths import Deaths
-
-        return [Deaths(self.office, queue, self.append) for queue in self._followed]
+        return self._followers.deaths(self)
 
     async def submit(
         self,
@@ -157,22 +178,11 @@ class Redrive:
         `message_id`.
         """
         submission = Submission(payload, tenant, dedupe, delay, at, ttl, track, headers or {}, message_id)
-        opened = await self._openings.ready()
-        entry = self._entry(opened.store, check_queue(queue), submission)
-        return (await opened.submitter.submit([entry]))[0]
+        return await self._intake.submit(queue, submission)
 
     async def submit_many(self, queue: str, submissions: Iterable[Submission[object]]) -> list[Receipt]:
         """Accept a batch of at most 1,000 messages and 8 MiB, all or nothing; an error names the index."""
-        opened = await self._openings.ready()
-        check_queue(queue)
-        entries = []
-        for index, submission in enumerate(submissions):
-            _check_submission(submission, index)
-            try:
-                entries.append(self._entry(opened.store, queue, submission))
-            except InvalidMessage as error:
-                raise InvalidMessage(error.problem, index) from error
-        return await opened.submitter.submit(entries)
+        return await self._intake.submit_many(queue, submissions)
 
     @cached_property
     def sync(self) -> SyncRedrive:
@@ -182,20 +192,25 @@ class Redrive:
     @property
     def mail(self) -> Desk:
         """Where mails are handed in and asked about: `await app.mail.submit(message, tenant=…)`."""
-        from redrive.mail.desk import Desk, Post
+        from redrive.mail.desk import Desk
         from redrive.mail.stored import QUEUE
 
-        ttl_s, senders = lambda: self.policy(QUEUE).ttl_s, self.settings.sender_domains
-        return Desk(Post(self.append, self._ledger, self._now, new_id, ttl_s, senders))
+        return Desk(
+            append=self.append,
+            ledger=self._ledger,
+            now=self._now,
+            new_id=new_id,
+            ttl_s=lambda: self.policy(QUEUE).ttl_s,
+            senders=self.settings.sender_domains,
+        )
 
     def serve_mail(self, *, concurrency: int = 50) -> None:
         """Serve `email:send`: this app is a mail gateway to the relay that the settings name."""
         from redrive.mail.stored import QUEUE
 
-        self._gateway = make_gateway(
-            self.settings, self.append, lambda: self.policy(QUEUE), self.telemetry.emit
-        )
-        self.handler(QUEUE, concurrency=concurrency, deadline=_MAIL_DEADLINE)(self._gateway.handle)
+        gateway = make_gateway(self.settings, self.append, lambda: self.policy(QUEUE), self.telemetry.emit)
+        self._work.gateway = gateway
+        self.handler(QUEUE, concurrency=concurrency, deadline=_MAIL_DEADLINE)(gateway.handle)
 
     async def run(
         self,
@@ -212,41 +227,12 @@ class Redrive:
         event loop for longer than any handler may run: it ends the process, with code 1, unless you give
         another.
         """
-        await self._reach(fail_fast)
+        await self._openings.reach(self.telemetry, fail_fast=fail_fast)
         opened = await self._openings.enter(worker=True)
         try:
-            await self._end_playground(opened.store)
-            await self._work(self._make_worker(opened.store, queues, on_stuck), signals)
+            await self._work.run(opened.store, queues, signals=signals, on_stuck=on_stuck)
         finally:
             await self._close(self._openings.leave(worker=True))
-
-    async def _end_playground(self, store: Store) -> None:
-        """What goes through a relay is meant for somebody: the simulator may not have this store's mails."""
-        if self._gateway is not None and self.settings.names_relay:
-            from redrive.office.playground import end_playground
-
-            await patiently("open", lambda: end_playground(store), self.telemetry)
-
-    def _make_worker(self, store: Store, queues: Collection[str], on_stuck: Callable[[], None]) -> Worker:
-        return Worker(
-            store,
-            self.served(queues),
-            self.telemetry,
-            self.settings.worker,
-            self.settings.finished,
-            policy=self.policy,
-            retention=self.settings.retention,
-            on_stuck=on_stuck,
-        )
-
-    async def _work(self, worker: Worker, signals: bool) -> None:
-        self._worker = worker
-        try:
-            async with self.on_duty():
-                with stop_on_signals(worker.stop, wanted=signals):
-                    await worker.run()
-        finally:
-            self._worker = None
 
     @asynccontextmanager
     async def on_duty(self) -> AsyncIterator[None]:
@@ -258,7 +244,7 @@ class Redrive:
     @property
     def ready(self) -> bool:
         """Whether the worker of this process, if one runs, reaches its store."""
-        return self._worker is None or self._worker.ready
+        return self._work.ready
 
     async def open(self) -> Self:
         """Open the store now instead of on first use. Openings are counted: each has its `close`."""
@@ -268,7 +254,7 @@ class Redrive:
     @asynccontextmanager
     async def opened(self, *, fail_fast: bool = False) -> AsyncIterator[Self]:
         """Open while inside. A store that does not answer is waited for, unless `fail_fast`."""
-        await self._reach(fail_fast)
+        await self._openings.reach(self.telemetry, fail_fast=fail_fast)
         async with self:
             yield self
 
@@ -286,11 +272,9 @@ class Redrive:
             await opened.close()
 
     async def _close(self, opened: OpenedApp | None) -> None:
-        if opened is None:
-            return
-        if self._gateway is not None and self._worker is None:
-            await self._gateway.close()
-        await opened.close()
+        if opened is not None:
+            await self._work.close()
+            await opened.close()
 
     async def __aenter__(self) -> Self:
         return await self.open()
@@ -300,10 +284,14 @@ class Redrive:
     ) -> None:
         await self.close()
 
+    async def hooks_idle(self) -> None:
+        """Wait until the functions of `on` have heard of what happened so far, for some seconds at most."""
+        await self._openings.required.hooks.idle()
+
     @property
     def store(self) -> Store:
         """The opened store, for the office and for tests."""
-        return self._current.store
+        return self._openings.required.store
 
     @property
     def skew_ms(self) -> int:
@@ -322,7 +310,7 @@ class Redrive:
     @property
     def index(self) -> Index:
         """What finds the dead letters of the opened store; one for all who ask."""
-        opened = self._current
+        opened = self._openings.required
         if opened.index is None:
             opened.index = make_index(opened.store, self.settings)
         return opened.index
@@ -340,37 +328,24 @@ class Redrive:
         return self.office
 
     @property
-    def _current(self) -> OpenedApp:
-        opened = self._openings.current
-        if opened is None:
-            raise RuntimeError("the app is not open: use `async with app:` or `await app.open()`")
-        return opened
-
-    @property
     def office(self) -> Office:
         """What people do with messages and dead letters: `app.office.acting(Actor(…)).letters.find(…)`."""
         return make_office(self.store, self.index, self.policy, self.settings)
 
     def served(self, queues: Collection[str] = ()) -> Sequence[Served]:
         """The handlers, or those of `queues`, with what configuration says of their queues."""
-        return self._roster.served(queues)
+        served = self._roster.served(queues)
+        for one in served:
+            check_deadline(self.settings, one.queue, one.settings.deadline_s)
+        return served
 
     def policy(self, queue: str) -> RetryPolicy:
         """How a queue retries: profile, [retry], the handler's own, [queues.NAME]."""
         return self._roster.policy(queue)
 
-    def _entry(self, store: Store, queue: str, submission: Submission[object]) -> Entry:
-        ttl_s = self.policy(queue).ttl_s
-        return make_entry(queue, submission, ttl_s=ttl_s, settings=self.settings.submit, now=store.now())
-
     async def append(self, entries: Sequence[Entry]) -> list[Receipt]:
         """Accept entries that are already made and checked, all or nothing, beside other submits."""
-        return await (await self._openings.ready()).submitter.submit(entries)
-
-    async def _reach(self, fail_fast: bool) -> None:
-        """Open; a store that does not answer is waited for, unless `fail_fast`."""
-        ready = self._openings.ready
-        await (ready() if fail_fast else patiently("open", ready, self.telemetry))
+        return await self._intake.append(entries)
 
     async def _ledger(self) -> Store:
         return (await self._openings.ready()).store
@@ -378,13 +353,5 @@ class Redrive:
     async def _now(self) -> int:
         return (await self._openings.ready()).store.now()
 
-    def _make_store(self) -> tuple[Store, Submitter]:
-        tell_overruled(self.settings)
-        store = make_store(self.settings.store, self.settings.finished, self.settings.redis)
-        return store, Submitter(store, self.telemetry.emit)
-
-
-def _check_submission(given: object, index: int) -> None:
-    if not isinstance(given, Submission):
-        kind = type(given).__name__
-        raise InvalidMessage(f"it is a {kind}, not a Submission: write Submission(payload)", index)
+    def _make_opened(self) -> OpenedApp:
+        return make_opened(self.settings, self.telemetry, self._totals, self._hooks)

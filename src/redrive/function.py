@@ -9,9 +9,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypedDict, TypeVar, Unpack
 
-from redrive.core.message import DEFAULT_TENANT, Track
 from redrive.core.ports import Receipt
 from redrive.engine.entries import Submission
 
@@ -21,6 +20,19 @@ if TYPE_CHECKING:
 Payload = TypeVar("Payload")
 More = ParamSpec("More")
 Answer = TypeVar("Answer")
+
+
+class SubmitOptions(TypedDict, total=False):
+    """What `Redrive.submit` takes besides queue and payload."""
+
+    tenant: str
+    dedupe: str | None
+    delay: timedelta | float | None
+    at: datetime | None
+    ttl: timedelta | float | None
+    track: str
+    headers: Mapping[str, str] | None
+    message_id: str | None
 
 
 class QueueFunction(Generic[Payload, More, Answer]):
@@ -40,32 +52,9 @@ class QueueFunction(Generic[Payload, More, Answer]):
     def __repr__(self) -> str:
         return f"<handler of {self.queue!r}: {self.function!r}>"
 
-    async def submit(
-        self,
-        payload: Payload,
-        *,
-        tenant: str = DEFAULT_TENANT,
-        dedupe: str | None = None,
-        delay: timedelta | float | None = None,
-        at: datetime | None = None,
-        ttl: timedelta | float | None = None,
-        track: str = Track.MAIN,
-        headers: Mapping[str, str] | None = None,
-        message_id: str | None = None,
-    ) -> Receipt:
+    async def submit(self, payload: Payload, **options: Unpack[SubmitOptions]) -> Receipt:
         """As `Redrive.submit`, to this handler's queue."""
-        return await self._app.submit(
-            self.queue,
-            payload,
-            tenant=tenant,
-            dedupe=dedupe,
-            delay=delay,
-            at=at,
-            ttl=ttl,
-            track=track,
-            headers=headers,
-            message_id=message_id,
-        )
+        return await self._app.submit(self.queue, payload, **options)
 
     async def submit_many(self, submissions: Iterable[Submission[Payload]]) -> list[Receipt]:
         """As `Redrive.submit_many`, to this handler's queue."""

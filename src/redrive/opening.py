@@ -11,11 +11,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from redrive.core.ports import Store
+from redrive.config import Settings, warn_overruled
+from redrive.engine.hooks import HooksDuty
+from redrive.engine.runner import patiently
 from redrive.engine.submit import Submitter
+from redrive.engine.totals import TotalsDuty
 from redrive.machine.forks import keep, watch
+from redrive.telemetry.door import Telemetry
+from redrive.telemetry.hooks import HookSink
+from redrive.telemetry.totals import TotalsSink
+from redrive.wiring import make_store, store_defaults
 
 if TYPE_CHECKING:
+    from redrive.core.store import Store
     from redrive.office.index import Index
 
 
@@ -25,14 +33,34 @@ class OpenedApp:
 
     store: Store
     submitter: Submitter
+    totals: TotalsDuty
+    hooks: HooksDuty
+    telemetry: Telemetry
     index: Index | None = None
 
+    async def open(self) -> None:
+        """Open the store, and begin to hand over what is counted."""
+        await self.store.open()
+        self.totals.start()
+        self.hooks.start()
+
     async def close(self) -> None:
-        """Finish the submits under way and close the store."""
+        """Finish the submits under way, hand over what was counted, and close the store."""
         await self.submitter.close()
+        await self.hooks.close()
+        await self.totals.close()
+        self.telemetry.flush()
         if self.index is not None:
             await self.index.close()
         await self.store.close()
+
+
+def make_opened(settings: Settings, telemetry: Telemetry, totals: TotalsSink, hooks: HookSink) -> OpenedApp:
+    """What is to be opened for an app with these settings and sinks."""
+    warn_overruled(settings, store_defaults)
+    store = make_store(settings)
+    duties = TotalsDuty(store, totals.take), HooksDuty(hooks, telemetry)
+    return OpenedApp(store, Submitter(store, telemetry), *duties, telemetry)
 
 
 @dataclass(eq=False, slots=True)
@@ -44,9 +72,9 @@ class _Place:
 
 
 class Openings:
-    """What is open, by event loop. `make` makes a store and what submits to it; the store is not yet open."""
+    """What is open, by event loop. `make` makes what is to be opened for one."""
 
-    def __init__(self, make: Callable[[], tuple[Store, Submitter]]) -> None:
+    def __init__(self, make: Callable[[], OpenedApp]) -> None:
         self._make = make
         self._skew_ms = 0
         self._places: dict[asyncio.AbstractEventLoop, _Place] = {}
@@ -83,16 +111,28 @@ class Openings:
             if place.opened is not None:
                 place.opened.store.skew_ms = skew_ms
 
+    @property
+    def required(self) -> OpenedApp:
+        """What is open for the running loop, or RuntimeError."""
+        opened = self.current
+        if opened is None:
+            raise RuntimeError("the app is not open: use `async with app:` or `await app.open()`")
+        return opened
+
+    async def reach(self, telemetry: Telemetry, *, fail_fast: bool) -> None:
+        """Open; a store that does not answer is waited for, unless `fail_fast`."""
+        await (self.ready() if fail_fast else patiently("open", self.ready, telemetry))
+
     async def ready(self) -> OpenedApp:
         """Open, if that is not done yet."""
         place = self._place()
         if place.opened is None:
             async with place.lock:
                 if place.opened is None:
-                    store, submitter = self._make()
-                    store.skew_ms = self._skew_ms
-                    await store.open()
-                    place.opened = OpenedApp(store, submitter)
+                    made = self._make()
+                    made.store.skew_ms = self._skew_ms
+                    await made.open()
+                    place.opened = made
         return place.opened
 
     async def enter(self, *, worker: bool = False) -> OpenedApp:

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from redrive.app import Redrive
-from redrive.config import load
 from redrive.core.letters import DeadLetter
 from redrive.mailbox import Mailbox
 from redrive.testing import Clock
 from redrive.testing import dead_letters as read_dead_letters
+from redrive.wiring import load
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from redrive.core.retry import RetryPolicy
 from redrive.core.settings import QueueSettings
 from redrive.core.values import as_span
 from redrive.engine.handlers import Handler, Registry, Served
+from redrive.wiring import fit_policy
 
 
 class Roster:
@@ -52,7 +53,8 @@ class Roster:
         policy = self._policies.get(queue)
         if policy is None:
             handler = self._registry.get(queue)
-            policy = self._settings.policy(queue, None if handler is None else handler.retry)
+            chosen = self._settings.policy(queue, None if handler is None else handler.retry)
+            policy = fit_policy(self._settings, queue, chosen)
             self._policies[queue] = policy
         return policy
 
@@ -63,7 +65,7 @@ class Roster:
 
 
 def choose(
-    queue: object, concurrency: int, deadline: timedelta | float, rate: str | None = None
+    queue: object, concurrency: int, deadline: timedelta | float, rate: str | None = None, fair: bool = True
 ) -> QueueSettings:
     """What a decorator says of its queue, or ConfigurationError; a bare decorator hands in the function."""
     if callable(queue):
@@ -77,4 +79,4 @@ def choose(
         raise ConfigurationError(f"deadline {error}") from None
     if rate is not None:
         Rate.parse(rate)
-    return QueueSettings(concurrency=concurrency, deadline_s=deadline_s, rate=rate)
+    return QueueSettings(concurrency=concurrency, deadline_s=deadline_s, rate=rate, fair=fair)

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from datetime import datetime, timedelta
-from email.message import EmailMessage
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from redrive.core.message import DEFAULT_TENANT, Track
 from redrive.core.ports import Receipt
 from redrive.engine.entries import Submission
+from redrive.function import SubmitOptions
 from redrive.machine.forks import keep, watch
 from redrive.wiring import import_store
 
 if TYPE_CHECKING:
+    from email.message import EmailMessage
+
     from redrive.app import Redrive
     from redrive.mail.writing.mail import Mail
 
@@ -38,35 +39,9 @@ class SyncRedrive:
         import_store(app.settings.store)
         watch(self)
 
-    def submit(
-        self,
-        queue: str,
-        payload: object,
-        *,
-        tenant: str = DEFAULT_TENANT,
-        dedupe: str | None = None,
-        delay: timedelta | float | None = None,
-        at: datetime | None = None,
-        ttl: timedelta | float | None = None,
-        track: str = Track.MAIN,
-        headers: Mapping[str, str] | None = None,
-        message_id: str | None = None,
-    ) -> Receipt:
+    def submit(self, queue: str, payload: object, **options: Unpack[SubmitOptions]) -> Receipt:
         """As `Redrive.submit`."""
-        return self.wait(
-            self._app.submit(
-                queue,
-                payload,
-                tenant=tenant,
-                dedupe=dedupe,
-                delay=delay,
-                at=at,
-                ttl=ttl,
-                track=track,
-                headers=headers,
-                message_id=message_id,
-            )
-        )
+        return self.wait(self._app.submit(queue, payload, **options))
 
     def submit_many(self, queue: str, submissions: Iterable[Submission[object]]) -> list[Receipt]:
         """As `Redrive.submit_many`."""

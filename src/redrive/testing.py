@@ -8,13 +8,15 @@ not the relay of a mail gateway; give that the mailbox's address.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 from types import TracebackType
+
+from msgspec.structs import replace
 
 from redrive.app import Redrive
 from redrive.config import Settings
@@ -176,6 +178,7 @@ async def run_until_idle(app: Redrive, *, clock: Clock | None = None) -> Counter
             if worked or any(told):
                 continue
             if clock is None or next_at is None:
+                await app.hooks_idle()
                 return tally
             clock.advance_to(next_at)
     finally:
@@ -203,10 +206,12 @@ async def _pass(app: Redrive, executor: Executor, tally: Counter[str]) -> tuple[
             claimed = await _claim(app, served, alone)
             for delivery in claimed.deliveries:
                 worked = True
+                began_s = time.perf_counter()
                 outcome = await _attempt(executor, served, delivery)
-                ruling = rule(delivery, outcome, served.policy, app.store.now())
-                await apply(app.store, [ruling], app.telemetry.emit)
-                tally[_NAMES[type(ruling.settlement.verdict)]] += 1
+                duration_s = time.perf_counter() - began_s
+                ruling = rule(delivery, outcome, served.policy, app.store.now(), duration_s)
+                await apply(app.store, [ruling], app.telemetry.emit_all)
+                tally[_NAMES[type(ruling.verdict)]] += 1
             if claimed.next_at is not None and not alone:
                 soonest = claimed.next_at if soonest is None else min(soonest, claimed.next_at)
     return worked, soonest
@@ -232,5 +237,6 @@ async def _claim(app: Redrive, served: Served, alone: bool) -> Claimed:
         quantum=app.settings.worker.quantum,
         rate=served.rate,
         alone=alone,
+        fair=served.settings.fair,
     )
     return await app.store.claim(claim)

@@ -9,24 +9,29 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from enum import StrEnum
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
+from redrive.core.alert_rules import RULE_FIELDS, ChannelSettings
+from redrive.core.alerts import AlertRule, check_alert_name
 from redrive.core.errors import ConfigurationError, InvalidMessage
 from redrive.core.grants import SenderDomains
 from redrive.core.message import check_queue, check_tenant
 from redrive.core.retry import PROFILES, RetryPolicy
 from redrive.core.settings import (
+    BrokerSettings,
     FinishedSettings,
+    MetricsSettings,
     OfficeSettings,
     QueueSettings,
     RedisSettings,
     RetentionSettings,
+    SentrySettings,
     SmtpSettings,
     SubmitSettings,
     TelemetrySettings,
@@ -62,16 +67,20 @@ class LogFormat(StrEnum):
     TEXT = "text"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogSettings:
-    """What is logged, and how it is written."""
+class LogSettings(Struct, frozen=True, kw_only=True):
+    """What is logged, and how it is written. `repeats` and `completions` are lines a minute, None is all."""
 
     level: LogLevel = LogLevel.INFO
     format: LogFormat = LogFormat.AUTO
+    repeats: int | None = 20
+    completions: int | None = 1_000
+
+    def __post_init__(self) -> None:
+        if min(self.repeats or 0, self.completions or 0) < 0:
+            raise ConfigurationError("repeats and completions are 0 or more")
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """One value that somebody set. `section` is empty at the top, `queues.NAME` for a queue, and so on.
 
     `text` says that the source has no types of its own, so that "10" may be a number.
@@ -95,10 +104,13 @@ SECTIONS: Mapping[str, type] = {
     "retention": RetentionSettings,
     "office": OfficeSettings,
     "redis": RedisSettings,
+    "broker": BrokerSettings,
     "submit": SubmitSettings,
     "smtp": SmtpSettings,
     "logs": LogSettings,
     "telemetry": TelemetrySettings,
+    "sentry": SentrySettings,
+    "metrics": MetricsSettings,
 }
 NAMES: Mapping[str, Mapping[str, Any]] = {
     "": {"store": str, "data": str, "profile": str, "mail": str, "mail_rules": str, "listen": str},
@@ -109,15 +121,27 @@ QUEUE_NAMES: Mapping[str, Any] = {
     **get_type_hints(RetryPolicy),
     "automatic_s": NAMES["office"]["automatic_s"],
 }
-TENANT_NAMES: Mapping[str, Any] = {"from": SenderDomains}
+Names = tuple[str, ...]
+TENANT_NAMES: Mapping[str, Any] = {"from": SenderDomains, "contacts": Names}
+RULE_NAMES: Mapping[str, Any] = {
+    name: Names if name == "channels" else hint
+    for name, hint in get_type_hints(AlertRule).items()
+    if name in RULE_FIELDS
+}
 NAMED: Mapping[str, tuple[Callable[[str], str], Mapping[str, Any]]] = {
     "queues": (check_queue, QUEUE_NAMES),
     "tenants": (check_tenant, TENANT_NAMES),
+    "alerts": (check_alert_name, RULE_NAMES),
+    "channels": (check_alert_name, get_type_hints(ChannelSettings)),
 }
 """Sections of which there may be many, each with a name of its own."""
 
+SENTRY_VARIABLE = "SENTRY_DSN"
+"""Not ours: Sentry's own name, which a machine may have set for every program on it."""
+
+_SHORT = {("metrics", "listen"): "REDRIVE_METRICS"}
 VARIABLES: Mapping[str, tuple[str, str]] = {
-    "_".join(filter(None, ("REDRIVE", section, name))).upper(): (section, name)
+    _SHORT.get((section, name)) or "_".join(filter(None, ("REDRIVE", section, name))).upper(): (section, name)
     for section, names in NAMES.items()
     for name in names
 }
@@ -128,11 +152,13 @@ def check(given: Given) -> Given:
     hint = _hint(given)
     if hint is SenderDomains:
         return replace(given, value=_domains(given))
+    if hint == Names:
+        return replace(given, value=_texts(given))
     choices = get_args(hint) or (hint,)
     try:
         value = msgspec.convert(_plain(given.value, choices), hint, strict=not given.text or str in choices)
     except msgspec.ValidationError:
-        raise wrong(given, " or ".join(map(_describe, choices))) from None
+        raise wrong(given, _expected(given.value, choices)) from None
     if isinstance(value, float) and not math.isfinite(value):
         raise wrong(given, "a finite number")
     if given.name.endswith("_s") and (value or 0) > _LONGEST_S:
@@ -144,12 +170,19 @@ def check(given: Given) -> Given:
 
 def wrong(given: Given, expected: str) -> ConfigurationError:
     """The error for a value that cannot be, without what it may hold of secrets."""
-    shown = mask_url(repr(given.value))[:_SHOWN_LENGTH]
+    shown = "***" if is_hidden(given) else mask_url(repr(given.value))[:_SHOWN_LENGTH]
     return ConfigurationError(f"{given.key} from {given.origin} is {shown}: write {expected}")
+
+
+def is_hidden(given: Given) -> bool:
+    """Whether a value is a secret as a whole: an address of a channel may be one in any part."""
+    return given.section.startswith("channels.") and given.name in ("url", "secret")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of an error about an unknown name: the one that was probably meant, or all."""
+    from difflib import get_close_matches
+
     names = sorted(known)
     near = get_close_matches(name, names, n=1)
     return f"did you mean {near[0]}?" if near else f"use one of {', '.join(names)}"
@@ -162,6 +195,12 @@ def mask_url(url: str) -> str:
     user, colon, _ = login.partition(":")
     shown = f"{scheme}{mark}{user}:***@{place}" if at and colon else url
     return _SECRET.sub(r"\1***", shown)
+
+
+def mask_dsn(dsn: str) -> str:
+    """The DSN as it may be shown: without its key."""
+    scheme, mark, rest = dsn.partition("://")
+    return f"{scheme}{mark}***@{rest.rpartition('@')[2]}"
 
 
 def _hint(given: Given) -> Any:
@@ -182,7 +221,7 @@ def _names(given: Given) -> Mapping[str, Any]:
         check_name, names = NAMED[head]
         try:
             check_name(name)
-        except InvalidMessage as error:
+        except (InvalidMessage, ConfigurationError) as error:
             raise ConfigurationError(f"{given.key} from {given.origin}: {error}") from None
         return names
     if given.section not in NAMES:
@@ -201,6 +240,13 @@ def _domains(given: Given) -> SenderDomains:
         raise ConfigurationError(f"{given.key} from {given.origin}: {error}") from None
 
 
+def _texts(given: Given) -> tuple[str, ...]:
+    value = given.value
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise wrong(given, 'a list of names, such as ["operations"]')
+    return tuple(value)
+
+
 def _plain(value: object, choices: tuple[Any, ...]) -> object:
     """TOML has no null and the environment only text: `none` is None, words are in lower case."""
     if not isinstance(value, str):
@@ -209,6 +255,17 @@ def _plain(value: object, choices: tuple[Any, ...]) -> object:
     if word == "none" and NoneType in choices:
         return None
     return value if str in choices else word
+
+
+def _expected(value: object, choices: tuple[Any, ...]) -> str:
+    """What belongs there, and of words the one that was probably meant."""
+    from difflib import get_close_matches
+
+    words = [
+        str(word) for one in choices if isinstance(one, type) and issubclass(one, StrEnum) for word in one
+    ]
+    near = get_close_matches(str(value), words, n=1)
+    return " or ".join(map(_describe, choices)) + (f": did you mean {near[0]}?" if near else "")
 
 
 def _describe(choice: Any) -> str:

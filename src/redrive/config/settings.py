@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from redrive.config.keys import NAMES, SECTIONS, Given, LogSettings, mask_url
+from msgspec import Struct, field
+from msgspec.structs import fields, replace
+
+from redrive.config.keys import NAMES, SECTIONS, Given, LogSettings, mask_dsn, mask_url
+from redrive.core.alert_rules import DEFAULT_RULES, AlertSettings
 from redrive.core.errors import ConfigurationError
 from redrive.core.grants import SenderDomains
 from redrive.core.limits import Rate
 from redrive.core.retry import PROFILES, RetryPolicy
 from redrive.core.settings import (
+    BrokerSettings,
     FinishedSettings,
+    MetricsSettings,
     OfficeSettings,
     QueueSettings,
     RedisSettings,
     RetentionSettings,
+    SentrySettings,
     SmtpSettings,
     SubmitSettings,
     TelemetrySettings,
@@ -33,15 +39,28 @@ DEFAULT_PROFILE = "production"
 DEFAULT_STORE = "sqlite:///redrive.db"
 DEFAULT_MAIL = "smtp://127.0.0.1:1025"
 DEFAULT_LISTEN = "127.0.0.1:8025"
+DEFAULT_ALERTS = AlertSettings(rules=tuple(DEFAULT_RULES.values()))
 
 Part = TypeVar("Part", bound=Any)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class StoreDefaults(Struct, frozen=True):
+    """What follows from a store's URL: the URL with its file in place, that file (None: a server), and how
+    long finished messages are kept. `broker`: it carries and remembers nothing, its ledger does; a message is
+    tried so often there unless somebody says otherwise."""
+
+    url: str
+    file: Path | None = None
+    finished: FinishedSettings = field(default_factory=FinishedSettings)
+    broker: bool = False
+    attempts: int | None = None
+
+
+class Settings(Struct, frozen=True, kw_only=True):
     """All settings. `retry` is the profile with [retry] on top; `queues` holds what its sections set, and
     `code` what the program itself named, which every other source overrules. `senders` are the domains that a
-    tenant may send from, where [tenants.NAME] says so."""
+    tenant may send from, where [tenants.NAME] says so; `named` is what [alerts.NAME] and
+    [channels.NAME] and contacts set, fit to be shown."""
 
     store: str = DEFAULT_STORE
     data: Path = Path()
@@ -55,12 +74,17 @@ class Settings:
     retention: RetentionSettings = field(default_factory=RetentionSettings)
     office: OfficeSettings = field(default_factory=OfficeSettings)
     redis: RedisSettings = field(default_factory=RedisSettings)
+    broker: BrokerSettings = field(default_factory=BrokerSettings)
     submit: SubmitSettings = field(default_factory=SubmitSettings)
     smtp: SmtpSettings = field(default_factory=SmtpSettings)
     logs: LogSettings = field(default_factory=LogSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
+    sentry: SentrySettings = field(default_factory=SentrySettings)
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
+    alerts: AlertSettings = DEFAULT_ALERTS
     queues: Mapping[str, Sequence[Given]] = field(default_factory=dict)
     senders: Mapping[str, SenderDomains] = field(default_factory=dict)
+    named: Mapping[str, object] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
     code: Mapping[str, str] = field(default_factory=dict)
 
@@ -105,15 +129,17 @@ class Settings:
             for section in SECTIONS
             for name in NAMES[section]
         }
+        if self.sentry.dsn is not None:
+            parts["sentry.dsn"] = mask_dsn(self.sentry.dsn)
         queues = {given.key: given.value for section in self.queues.values() for given in section}
         senders = {f"tenants.{tenant}.from": list(one.domains) for tenant, one in self.senders.items()}
-        return {**top, **parts, **queues, **senders}
+        return {**top, **parts, **queues, **senders, **self.named}
 
 
 def overlay(part: Part, layer: Sequence[Given], below: Mapping[str, str]) -> Part:
     """The part with the layer's values on top, or ConfigurationError naming where both came from.
 
-    Values that are no field of the part are left alone; `below` tells where the part's fields are from.
+    Values that are no field of the part are left alone; `below` says where the part's fields are from.
     """
     names = {each.name for each in fields(part)}
     own = [given for given in layer if given.name in names]
