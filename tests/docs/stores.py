@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from email.message import EmailMessage
 
+import msgspec
+
 from redrive import Submission
 from redrive.core.failure import Kind
 from redrive.core.fingerprint import fingerprint
 from redrive.core.letters import DeadLetter
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.core.verdict import Reason
 from redrive.mailbox import Mailbox
 from tests.office.deaths import bury, letter
@@ -134,13 +136,22 @@ async def flood(site: Site) -> None:
     await site.wait_until(lambda: _running(store, 10), "it runs")
     await site.app.submit_many(QUEUE, [Submission(order, TENANTS[number % 3]) for number in range(9)])
 
+    async def had_their_turns() -> bool:
+        return [one.done for one in await store.lanes_of(QUEUE, TENANTS[:3])] == [3, 3, 3]
+
+    await site.wait_until(had_their_turns, "the orders of the others are done")
+
 
 def _spaced(one: DeadLetter) -> DeadLetter:
     """The same with its attempts one second apart, then two, four, …, as retries are."""
     last = len(one.failures) - 1
     began = [one.died_at - 1_000 * (2**last - 2**number) for number in range(last + 1)]
     failures = tuple(replace(each, at=at) for each, at in zip(one.failures, began, strict=True))
-    return replace(one, message=replace(one.message, enqueued_at=began[0] - 1_000), failures=failures)
+    return replace(
+        one,
+        message=msgspec.structs.replace(one.message, enqueued_at=began[0] - 1_000),
+        failures=failures,
+    )
 
 
 def _mail(to: str) -> EmailMessage:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+import runpy
 import shlex
 import signal
 import subprocess
 import sys
 import time
+import types
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ import pytest
 
 from redrive import DeadLetter, Delivery, Redrive, RetryPolicy, Submission, Temporary
 from redrive.testing import run_until_idle, trial
+from tests.programs import run
 
 ROOT = Path(__file__).parents[2]
 _OFFICE = ("dlq", "show", "ops", "audit", "doctor")
@@ -52,8 +55,7 @@ def test_the_first_handler_runs_as_written(tmp_path: Path) -> None:
 def _wait_until_done(folder: Path) -> bool:
     ends = time.monotonic() + 30
     while time.monotonic() < ends:
-        command = [sys.executable, "-m", "redrive", "status", "--json"]
-        status = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        status = run(["redrive", "status", "--json"], cwd=folder)
         if status.returncode == 0 and '"published": 1' in re.sub(r'":\s*', '": ', status.stdout):
             return True
     return False
@@ -92,12 +94,8 @@ async def test_the_commands_of_the_night_run_as_written(
     for command in commands:
         arguments = [receipt.id if one == "ID" else one for one in command[1:]]
         more = ["--dry-run"] if "--canary" in arguments else []
-        done = await asyncio.to_thread(
-            subprocess.run,
-            [sys.executable, "-m", "redrive", *arguments, *more],
-            capture_output=True,
-            text=True,
-        )
+        redrive = ["redrive", *arguments, *more]
+        done = await asyncio.to_thread(run, redrive, cwd=tmp_path)
         assert done.returncode == 0, (command, done.stderr)
 
 
@@ -159,3 +157,22 @@ async def test_the_page_on_python_does_what_it_says(tmp_path: Path) -> None:
         finally:
             working.cancel()
             await asyncio.wait([working])
+
+
+def test_every_page_of_the_documentation_is_linked() -> None:
+    linked = set(re.findall(r"\]\(docs/([a-z-]+)\.md", (ROOT / "README.md").read_text("utf-8")))
+    assert {path.stem for path in (ROOT / "docs").glob("*.md")} - linked == set()
+
+
+def test_a_package_index_shows_it_without_links_into_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The build's own hook; its interface is there only while a wheel is built."""
+    interface = types.ModuleType("hatchling.metadata.plugin.interface")
+    interface.MetadataHookInterface = object  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, interface.__name__, interface)
+    shown = runpy.run_path(str(ROOT / "script" / "index_readme.py"))["without_repository"](
+        (ROOT / "README.md").read_text("utf-8")
+    )
+    assert re.findall(r"\]\((?!https?:)[^)]*\)", shown) == []
+    named = set(re.findall(r"`redrive docs ([a-z-]+)`", shown))
+    assert {"runbook", "filters", "http"} <= named
+    assert all((ROOT / "docs" / f"{page}.md").is_file() for page in named)

@@ -6,16 +6,16 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from redrive.core.ports import WORKER_RECORDS
+from redrive.core.store import WORKER_RECORDS
 from redrive.stores.redis import RedisStore
 from redrive.stores.redis.errors import EXPLAINED, PASSING
 from tests.conformance import makers
+from tests.programs import run
 from tests.servers import RedisServer, start_redis
 from tests.stores.redis_server import opened
 
@@ -62,12 +62,12 @@ def test_every_documented_command_finds_what_it_says(server: RedisServer, tmp_pa
         words = shlex.split(command)
         if words[0] == "redis-cli":
             words[1:1] = ["-p", str(server.port)]
+            ended = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
         else:
-            words[0:1] = [sys.executable, "-m", "redrive"]
-        ended = subprocess.run(words, capture_output=True, env=environment, cwd=tmp_path, check=False)
+            ended = run(words, cwd=tmp_path, env=environment)
         assert ended.returncode == 0, (command, ended.stderr)
-        assert ended.stdout.strip() not in (b"", b"0"), command
-        assert not ended.stdout.startswith((b"ERR", b"WRONGTYPE")), command
+        assert ended.stdout.strip() not in ("", "0"), command
+        assert not ended.stdout.startswith(("ERR", "WRONGTYPE")), command
 
 
 def test_every_answer_of_the_server_that_is_explained_is_on_the_page() -> None:

@@ -37,6 +37,13 @@ def play(folder: Path, commands: str) -> str:
     return ended.stdout
 
 
+def listed(folder: Path, *flags: str) -> str:
+    """What is printed of the dead letters."""
+    ended = finish(folder, "dlq", "list", "--json", *flags)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
 def store_in(folder: Path) -> SqliteStore:
     return SqliteStore(folder / "redrive.db", finished=FinishedSettings())
 
@@ -81,7 +88,7 @@ async def lives(folder: Path, ids: Sequence[str]) -> list[Account | None]:
 
 async def letters_found(folder: Path) -> set[str]:
     """What the office finds."""
-    return {one["jobId"] for one in json.loads(play(folder, "redrive dlq list --json"))["letters"]}
+    return {one["jobId"] for one in json.loads(listed(folder))["letters"]}
 
 
 async def letters_kept(folder: Path) -> set[str]:
@@ -98,17 +105,17 @@ async def test_a_restored_backup_has_every_message_as_it_was(tmp_path: Path) -> 
     ids = await fill(tmp_path)
     before = await lives(tmp_path, ids)
     assert {one.state for one in before if one is not None} == set(State)
-    listed = play(tmp_path, "redrive dlq list --json")
+    letters = listed(tmp_path)
     play(tmp_path, BACKUP)
     await go_on(tmp_path)
-    assert play(tmp_path, "redrive dlq list --json") != listed
+    assert listed(tmp_path) != letters
     old_file = (tmp_path / "redrive.db").stat().st_ino
     printed = play(tmp_path, RESTORE)
     assert "lost" not in printed
     assert (tmp_path / "redrive.db").stat().st_ino != old_file
     assert (tmp_path / "redrive.db").stat().st_mode & 0o777 == 0o600
     assert await lives(tmp_path, ids) == before
-    assert play(tmp_path, "redrive dlq list --json") == listed
+    assert listed(tmp_path) == letters
     await go_on(tmp_path)
     assert await letters_found(tmp_path) == await letters_kept(tmp_path)
 
@@ -129,7 +136,6 @@ async def test_what_came_after_the_backup_is_still_in_the_old_store(tmp_path: Pa
     await fill(tmp_path)
     play(tmp_path, BACKUP)
     await go_on(tmp_path)
-    letters = play(tmp_path, "redrive dlq list --json")
+    letters = listed(tmp_path)
     play(tmp_path, RESTORE)
-    old = finish(tmp_path, "dlq", "list", "--store", "sqlite:///before-restore/redrive.db", "--json")
-    assert (old.returncode, old.stdout) == (0, letters)
+    assert listed(tmp_path, "--store", "sqlite:///before-restore/redrive.db") == letters
