@@ -12,9 +12,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import dlq, gateway, http, machine, peers, rendering, smtp, table
+from bench import dlq, gateway, http, machine, pages, peers, rendering, scrape, smtp, table, telemetry
 from bench.goals import GOALS
 from bench.probes import PROBES, Need, Probe
+from bench.rabbitmq import command as rabbitmq
 from bench.redis import command as redis
 from bench.running import Results, Run
 
@@ -26,6 +27,10 @@ _SUBJECTS = {
     "http": http.run,
     "smtp": smtp.run,
     "rendering": rendering.run,
+    "scrape": scrape.run,
+    "telemetry": telemetry.run,
+    "rabbitmq": rabbitmq.run,
+    "pages": pages.run,
 }
 
 

@@ -27,7 +27,7 @@ GOALS = (
         "accepted over HTTP in batches of 100, rendered, in the sink, against Postfix",
         "gateway end to end",
         "/s",
-        AtLeast(4.0, ("postfix end to end",)),
+        AtLeast(8.0, ("postfix end to end",), floor=5.0),
     ),
     Goal("accepted over HTTP meanwhile, 4 clients", "gateway accepted", "/s"),
     Goal("peer: Postfix as a relay, end to end", "postfix end to end", "/s"),

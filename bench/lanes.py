@@ -19,9 +19,10 @@ from bench.subject import QUEUE, make_app, preload, submissions
 from redrive import Submission
 from redrive.core.failure import Failure, Kind
 from redrive.core.message import Delivery, Entry
-from redrive.core.ports import PAGE, Claim, Store
+from redrive.core.ports import PAGE, Claim
 from redrive.core.retry import RetryPolicy
 from redrive.core.settings import SubmitSettings
+from redrive.core.store import Store
 from redrive.core.verdict import Complete, RetryAt, Settlement
 from redrive.engine.entries import make_entry
 from redrive.engine.ids import new_token
@@ -132,9 +133,9 @@ async def _cycle(store: Store, side: Side, costs: Costs) -> None:
     costs.cycle.append(time.perf_counter() - began_s)
 
 
-async def schedule_retries(store: str) -> None:
+async def schedule_retries(store: str, count: int = RETRIES, tenants: int = TENANTS) -> None:
     """Real retries: claimed once, failed, due again in an hour."""
-    await preload(store, RETRIES)
+    await preload(store, count, tenants)
     async with make_app(store) as app:
         while deliveries := await claim(app.store, PAGE):
             await app.store.settle([Settlement(delivery, _retry(app.store.now())) for delivery in deliveries])

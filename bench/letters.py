@@ -8,7 +8,8 @@ from bench.lanes import claim
 from bench.subject import make_app
 from redrive.core.failure import Failure, Kind
 from redrive.core.fingerprint import fingerprint
-from redrive.core.ports import PAGE, Store
+from redrive.core.ports import PAGE
+from redrive.core.store import Store
 from redrive.core.verdict import Bury, Reason, Settlement
 
 CAUSES = tuple(

@@ -6,6 +6,7 @@ Standard library only: the peers' environment imports it too.
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,14 @@ class Conditions:
 def file_store(file: Path) -> str:
     """The address of a SQLite store."""
     return f"sqlite:///{file}"
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bench import lanes, limits, processing, size, submitting, waking
+from bench import lanes, limits, processes, processing, size, submitting, waking
 from bench.load import Conditions, Figures, answer
 
 OURS = "bench.probes"
@@ -45,7 +45,9 @@ PROBES = (
     Probe("huey", THEIRS, Need.PEERS),
     Probe("persist-queue", THEIRS, Need.PEERS),
     Probe("litequeue", THEIRS, Need.PEERS),
+    Probe("uvloop"),
     Probe("threads"),
+    Probe("processes"),
     Probe("tenants"),
     Probe("retries"),
     Probe("fill", need=Need.LARGE, repeated=False),
@@ -55,6 +57,7 @@ PROBES = (
     Probe("light-load"),
     Probe("idle"),
     Probe("import", repeated=False),
+    Probe("help", repeated=False),
     Probe("disk", repeated=False),
     Probe("memory", need=Need.LARGE, repeated=False),
 )
@@ -65,7 +68,9 @@ _MEASURES: dict[str, Callable[[Conditions], Figures]] = {
     "submitting": submitting.measure,
     "processing": processing.measure,
     "processing-beside-retries": processing.measure_beside_retries,
+    "uvloop": processing.measure_on_uvloop,
     "threads": processing.measure_threaded,
+    "processes": processes.measure,
     "tenants": lanes.measure_tenants,
     "retries": lanes.measure_retries,
     "fill": lanes.fill_deep,
@@ -75,6 +80,7 @@ _MEASURES: dict[str, Callable[[Conditions], Figures]] = {
     "light-load": waking.measure_light_load,
     "idle": waking.measure_idle,
     "import": size.measure_import,
+    "help": size.measure_help,
     "disk": size.measure_disk,
     "memory": size.measure_memory,
 }

@@ -1,6 +1,7 @@
 """How fast one worker process works off what waits: no-op handlers, everything on.
 
-Counted from the start of the worker to the durable settlement of the last message.
+Counted from the start of a worker to the durable settlement of the last message, after another worker of the
+same process has brought in what only workers import.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import Any
 
 from bench.lanes import schedule_retries
 from bench.load import Conditions, Figures
-from bench.subject import QUEUE, Tally, make_app, preload, working
+from bench.subject import QUEUE, Tally, make_app, preload, warm_up, working
 from redrive import Redrive
+from redrive.machine import loops
 
 _STORE = "process"
 _MESSAGES_A_SECOND = 10_000
@@ -22,6 +24,11 @@ _THREADED_SHARE = 0.5
 def measure(conditions: Conditions) -> Figures:
     """Processed a second by an `async def` handler."""
     return {"process": asyncio.run(_measure(conditions, threaded=False))}
+
+
+def measure_on_uvloop(conditions: Conditions) -> Figures:
+    """The same on uvloop, as `redrive worker` runs where it is installed."""
+    return {"process on uvloop": loops.run(_measure(conditions, threaded=False), uvloop=True)}
 
 
 def measure_threaded(conditions: Conditions) -> Figures:
@@ -43,6 +50,7 @@ async def _measure(conditions: Conditions, *, threaded: bool) -> float:
 
 
 async def _process(store: str, count: int, *, threaded: bool) -> float:
+    await warm_up(store)
     app = make_app(store)
     _register(app, threaded=threaded)
     tally = Tally(count)

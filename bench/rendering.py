@@ -16,7 +16,7 @@ from email.policy import SMTP
 from bench.goals import Goal
 from bench.load import Figures
 from bench.report import report
-from redrive.mail.writing.checking import check
+from redrive.mail.writing.checked import check
 from redrive.mail.writing.mail import Mail, decode, encode
 from redrive.mail.writing.render import render
 

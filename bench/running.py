@@ -70,14 +70,14 @@ class Run:
             shutil.rmtree(own)
 
 
-def ask(command: Sequence[str]) -> Figures:
+def ask(command: Sequence[str], patience_s: float = _PATIENCE_S) -> Figures:
     """The figures that a probe's process answers with."""
     done = subprocess.run(
         command,
         cwd=_ROOT,
         capture_output=True,
         text=True,
-        timeout=_PATIENCE_S,
+        timeout=patience_s,
         check=True,
     )
     figures: Figures = json.loads(done.stdout)

@@ -10,6 +10,7 @@ import logging
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,18 @@ from redrive import Permanent, RetryPolicy, Temporary
 MESSAGES = 20_000
 _IMPORTS = 7
 _WORKED = 20_000
-_TIMED_IMPORT = "import time; began = time.perf_counter(); import redrive; print(time.perf_counter() - began)"
+_STATEMENT = "from redrive import Redrive"
+_TIMED_IMPORT = f"import time; began = time.perf_counter(); {_STATEMENT}; print(time.perf_counter() - began)"
 
 
 def measure_import(conditions: Conditions) -> Figures:
-    """Milliseconds of `import redrive` in a fresh interpreter, the best of 7."""
+    """Milliseconds of the import that a program makes, in a fresh interpreter, the best of 7."""
     return {"import": 1000 * min(_import_s() for _ in range(_IMPORTS))}
+
+
+def measure_help(conditions: Conditions) -> Figures:
+    """Seconds of `redrive --help`, from the start of the process to its end, the best of 7."""
+    return {"help": min(_help_s() for _ in range(_IMPORTS))}
 
 
 def measure_memory(conditions: Conditions) -> Figures:
@@ -56,6 +63,12 @@ def measure_disk(conditions: Conditions) -> Figures:
 def _import_s() -> float:
     command = [sys.executable, "-c", _TIMED_IMPORT]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def _help_s() -> float:
+    began_s = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "redrive", "--help"], capture_output=True, check=True)
+    return time.perf_counter() - began_s
 
 
 async def _work(store: str, count: int) -> None:

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, assert_never
 
-from bench.goals import Above, AtLeast, AtMost, Below, Goal, Shown
+from bench.goals import Above, AtLeast, AtMost, Below, Beside, Goal, Shown
 
 Rounds = Mapping[str, Sequence[float]]
+Judged = AtLeast | AtMost | Above | Below | Beside
 
 _HEAD = ("figure", "goal", "ours", "against", "ratio", "of the rounds", "verdict")
 
@@ -60,24 +61,27 @@ def _median(values: Sequence[float]) -> float | None:
     return statistics.median(values) if values else None
 
 
-def _against(aim: AtLeast | AtMost | Above | Below, rounds: Rounds, count: int) -> Sequence[float]:
+def _against(aim: Judged, rounds: Rounds, count: int) -> Sequence[float]:
     """What ours is held against, round by round: the best of the peers, and none when one is missing."""
     if isinstance(aim, Above | Below):
         return [aim.limit] * max(1, count)
-    peers = [rounds.get(name, ()) for name in aim.of]
+    names = (aim.other,) if isinstance(aim, Beside) else aim.of
+    peers = [rounds.get(name, ()) for name in names]
     return max(peers, key=lambda values: _median(values) or 0.0) if all(peers) else ()
 
 
-def _wanted(aim: AtLeast | AtMost | Above | Below, unit: str) -> str:
+def _wanted(aim: Judged, unit: str) -> str:
     match aim:
-        case Below(limit=limit):
-            return f"< {_limit(limit, unit)}"
+        case Beside():
+            return ""
+        case Below(limit=limit, floor=floor):
+            return f"< {_limit(limit, unit)}" + ("" if floor is None else f", floor {_limit(floor, unit)}")
         case Above(limit=limit):
             return f"≥ {_limit(limit, unit)}"
-        case AtMost(share=share):
-            return f"≤ {share:g} x"
+        case AtMost(share=share, floor=floor):
+            return f"≤ {share:g} x" + ("" if floor is None else f", floor {floor:g} x")
         case AtLeast(share=share, floor=floor):
-            return f"≥ {share:g} x" if floor is None else f"≥ {share:g} x, floor {floor:g} x"
+            return f"≥ {share:g} x" + ("" if floor is None else f", floor {floor:g} x")
     assert_never(aim)
 
 
@@ -85,19 +89,21 @@ def _limit(limit: float, unit: str) -> str:
     return f"{limit:,g}{'' if unit.startswith('/') else ' '}{unit}".rstrip()
 
 
-def _verdict(aim: AtLeast | AtMost | Above | Below, ratio: float) -> Verdict:
+def _verdict(aim: Judged, ratio: float) -> Verdict:
     match aim:
-        case Below():
-            reached = ratio < 1
+        case Beside():
+            return Verdict.NO_GOAL
+        case Below(limit=limit, floor=floor):
+            reached, enough = ratio < 1, floor is not None and ratio * limit < floor
         case Above():
-            reached = ratio >= 1
-        case AtMost(share=share):
-            reached = ratio <= share
+            reached, enough = ratio >= 1, False
+        case AtMost(share=share, floor=floor):
+            reached, enough = ratio <= share, floor is not None and ratio <= floor
         case AtLeast(share=share, floor=floor):
-            reached = ratio >= share
-            if not reached and floor is not None and ratio >= floor:
-                return Verdict.FLOOR_REACHED
-    return Verdict.REACHED if reached else Verdict.NOT_REACHED
+            reached, enough = ratio >= share, floor is not None and ratio >= floor
+    if reached:
+        return Verdict.REACHED
+    return Verdict.FLOOR_REACHED if enough else Verdict.NOT_REACHED
 
 
 def markdown(rows: Sequence[Row]) -> str:

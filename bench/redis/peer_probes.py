@@ -32,7 +32,7 @@ class PeerFailed(Exception):
 def measure_peer(name: str, conditions: Conditions) -> Figures:
     """Processed a second by one worker process of a Python peer, by the best of its commands."""
     peer = next(peer for peer in PEERS if peer.name == name)
-    return {name: max(_rate(peer, command, conditions) for command in peer.workers)}
+    return {name: max(rate(peer, command, conditions) for command in peer.workers)}
 
 
 def measure_bullmq(conditions: Conditions) -> Figures:
@@ -77,7 +77,7 @@ def _bullmq(conditions: Conditions, part: str, *arguments: float) -> dict[str, A
     return found
 
 
-def _rate(peer: Peer, command: Sequence[str], conditions: Conditions) -> float:
+def rate(peer: Peer, command: Sequence[str], conditions: Conditions) -> float:
     count, marks = round(peer.pace * conditions.seconds), conditions.folder / "marks"
     marks.unlink(missing_ok=True)
     assert conditions.server is not None

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from bench import waking
+from bench import processes, waking
 from bench.load import Conditions, Figures, answer
-from bench.redis import claims, peer_probes, room, throughput
+from bench.redis import claims, idle, peer_probes, room, throughput
 from bench.redis.peers import PEERS
 
 MODULE = "bench.redis.probes"
@@ -35,6 +35,9 @@ class Probe:
 PROBES = (
     Probe("throughput", throughput.measure),
     Probe("bullmq", peer_probes.measure_bullmq, BULLMQ),
+    Probe("uvloop", throughput.measure_on_uvloop),
+    Probe("retries", throughput.measure_beside_retries),
+    Probe("processes", processes.measure),
     Probe("submit-singly", throughput.measure_singly),
     Probe("bullmq-forgetting", peer_probes.measure_bullmq_forgetting, BULLMQ, slow=True),
     *(
@@ -44,6 +47,7 @@ PROBES = (
     Probe("light-load", waking.measure_light_load),
     Probe("bullmq-light-load", peer_probes.measure_bullmq_light, BULLMQ),
     Probe("tenants", claims.measure_tenants),
+    Probe("idle", idle.measure),
     Probe("bytes", room.measure_bytes, repeated=False),
     Probe("bullmq-bytes", peer_probes.measure_bullmq_memory, BULLMQ, repeated=False),
     Probe("capacity", room.measure_capacity, repeated=False),

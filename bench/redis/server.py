@@ -7,7 +7,6 @@ Stopped by process id.
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -17,6 +16,8 @@ from pathlib import Path
 
 from redis import Redis
 from redis.exceptions import ConnectionError as NotYet
+
+from bench.load import free_port
 
 SETTINGS = Path(__file__).resolve().parent.parent.parent / "deploy" / "redis.conf"
 MEMORY = "4gb"
@@ -38,7 +39,7 @@ def version() -> str:
 @contextmanager
 def running(folder: Path) -> Iterator[str]:
     """The address of a server that runs while the block does."""
-    port = _free_port()
+    port = free_port()
     own = {"port": str(port), "bind": "127.0.0.1", "dir": str(folder), "maxmemory": MEMORY}
     command = [
         _binary(),
@@ -101,10 +102,3 @@ def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
             else:
                 return
     raise NoServer(f"redis-server did not become ready at {url}")
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port

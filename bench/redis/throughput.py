@@ -1,6 +1,7 @@
 """How fast ours accepts and processes on Redis, and what that costs the server and the worker.
 
-Processed counts from the start of the worker to the settlement of the last message: claims, leases, fairness,
+Processed counts from the start of a worker to the settlement of the last message, after another worker of the
+same process has brought in what only workers import: claims, leases, fairness,
 deadlines, events and settling, at their defaults but for the handlers at once. Costs are seconds of
 processor, so a neighbour's load shows less in them than in the rates.
 """
@@ -12,10 +13,12 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from bench.lanes import schedule_retries
 from bench.load import Conditions, Figures
 from bench.redis.server import Meter
-from bench.subject import QUEUE, Tally, make_app, preload, working
+from bench.subject import QUEUE, Tally, make_app, preload, warm_up, working
 from bench.submitting import submit_singly
+from redrive.machine import loops
 
 _MESSAGES_A_SECOND = 20_000
 _LEAST = 40_000
@@ -42,10 +45,30 @@ def measure(conditions: Conditions) -> Figures:
     assert conditions.server is not None
     meter, store = Meter.of(conditions.server), conditions.store("throughput")
     count = max(_LEAST, round(_MESSAGES_A_SECOND * conditions.seconds))
+    asyncio.run(warm_up(store))
     began = Reading.of(meter)
     asyncio.run(preload(store, count))
     accepted = _figures("submit 1000", "append", count, began, Reading.of(meter))
     return accepted | asyncio.run(_process(store, count, meter))
+
+
+def measure_on_uvloop(conditions: Conditions) -> Figures:
+    """Everything out again by one worker on uvloop, as `redrive worker` runs where it is installed."""
+    assert conditions.server is not None
+    meter, store = Meter.of(conditions.server), conditions.store("throughput")
+    count = max(_LEAST, round(_MESSAGES_A_SECOND * conditions.seconds))
+    asyncio.run(preload(store, count))
+    return {"process on uvloop": loops.run(_process(store, count, meter), uvloop=True)["process"]}
+
+
+def measure_beside_retries(conditions: Conditions) -> Figures:
+    """The same beside 100,000 retries that are due in an hour."""
+    assert conditions.server is not None
+    meter, store = Meter.of(conditions.server), conditions.store("retries")
+    count = max(_LEAST, round(_MESSAGES_A_SECOND * conditions.seconds))
+    asyncio.run(schedule_retries(store))
+    asyncio.run(preload(store, count))
+    return {"process beside retries": asyncio.run(_process(store, count, meter))["process"]}
 
 
 def measure_singly(conditions: Conditions) -> Figures:
@@ -66,6 +89,7 @@ async def _process(store: str, count: int, meter: Meter) -> Figures:
     async def handle(payload: dict[str, Any]) -> None:
         return None
 
+    await warm_up(store)
     app, tally = make_app(store), Tally(count)
     app.handler(QUEUE, concurrency=CONCURRENCY)(handle)
     app.telemetry.add(tally)
