@@ -56,11 +56,13 @@ def test_a_public_class_name_stands_once() -> None:
     assert {name: sorted(where) for name, where in places.items() if len(where) > 1} == {}
 
 
-def test_no_private_number_stands_in_the_source_or_in_a_tests_name() -> None:
+def test_no_private_number_stands_in_source_tests_or_pages() -> None:
+    folders = (SOURCE, *(ROOT / name for name in ("tests", "bench", "script", "docs", "deploy")))
     written = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
-        for path in sorted(SOURCE.rglob("*"))
-        if path.suffix in (".py", ".lua", ".sql", ".toml")
+        for folder in folders
+        for path in sorted(folder.rglob("*"))
+        if path.suffix in (".py", ".lua", ".sql", ".toml", ".md")
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
         if PRIVATE_NUMBER.search(line)
     ]
@@ -71,3 +73,11 @@ def test_no_private_number_stands_in_the_source_or_in_a_tests_name() -> None:
         if re.search(r"_[pirs][1-9]\d?(?:_|$)", name)
     ]
     assert written + named == []
+
+
+def test_a_decision_has_a_number_of_its_own() -> None:
+    records = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    numbers = [int(path.name[:4]) for path in records]
+    assert numbers == list(range(1, len(records) + 1))
+    headings = [path.read_text("utf-8").partition("\n")[0] for path in records]
+    assert all(heading.startswith(f"# {number}. ") for number, heading in zip(numbers, headings, strict=True))

@@ -1,4 +1,4 @@
-"""The invariants I1-I7, judged from three sides: what was accepted, what was handed over, what is stored.
+"""The invariants, judged from three sides: what was accepted, what was handed over, what is stored.
 
 The handlers do what their plan says, so the number of hand-overs without a fault is known beforehand; each
 kill allows one more for every message that was in flight then, and for no other. What is told here as a
@@ -17,7 +17,8 @@ from pathlib import Path
 from redrive.core.failure import Kind
 from redrive.core.letters import Account, DeadLetter
 from redrive.core.lifecycle import State
-from redrive.core.ports import PAGE, QueueCounts, Store
+from redrive.core.ports import PAGE
+from redrive.core.store import QueueCounts, Store
 from redrive.core.verdict import CRASH_LIMIT, Reason
 from tests.faults.handlers import ATTEMPTS
 from tests.faults.ledger import ACCEPTED, HANDED, Line, Plan, read_lines
@@ -116,25 +117,25 @@ class Evidence:
 
     def _lost(self) -> Iterator[str]:
         for message_id in self.accepted - self.accounts.keys() - self.fresh:
-            yield f"I2 lost: {message_id} was accepted and the store does not know it"
+            yield f"lost: {message_id} was accepted and the store does not know it"
         for message_id, generation in self.lines:
             if message_id not in self.accounts.keys() | self.fresh:
-                yield f"I1 {message_id} of generation {generation} was handed over and is not stored"
+                yield f"state: {message_id} of generation {generation} was handed over and is not stored"
 
     def _counted_wrongly(self) -> Iterator[str]:
-        """Each id is in exactly one state, and the lanes' counters agree (I1); one letter an id (I5)."""
+        """Each id is in exactly one state, and the lanes' counters agree; one letter an id."""
         states = Counter(account.state for account in self.accounts.values())
         if sum(each.published for each in self.queues) != states[State.DONE]:
-            yield f"I1 the lanes count other than {states[State.DONE]} done: {self.queues}"
+            yield f"state: the lanes count other than {states[State.DONE]} done: {self.queues}"
         if sum(each.dlq for each in self.queues) != states[State.DEAD]:
-            yield f"I1 the lanes count other than {states[State.DEAD]} dead: {self.queues}"
+            yield f"state: the lanes count other than {states[State.DEAD]} dead: {self.queues}"
         ids = Counter(letter.message.id for letter in self.letters)
         dead = {key for key, account in self.accounts.items() if account.state is State.DEAD}
         if ids.keys() != dead:
-            yield f"I1 letters and dead messages differ: {ids.keys() ^ dead}"
+            yield f"state: letters and dead messages differ: {ids.keys() ^ dead}"
         for message_id, count in ids.items():
             if count > 1:
-                yield f"I5 {message_id} has {count} live dead letters"
+                yield f"doubled: {message_id} has {count} live dead letters"
 
     def _wrong_ends(self) -> Iterator[str]:
         for message_id, account in self.accounts.items():
@@ -143,24 +144,24 @@ class Evidence:
             if state is State.REMOVED and message_id in self.removable:
                 yield from self._wrongly_removed((message_id, generation))
             elif state not in (State.DONE, State.DEAD):
-                yield f"I1 {message_id} never came to its end: {account.progress}"
+                yield f"state: {message_id} never came to its end: {account.progress}"
             elif state is State.DONE and not any(line.note == "ok" for line in ends):
-                yield f"I3 {message_id} is done and no hand-over of it ended well"
+                yield f"undelivered: {message_id} is done and no hand-over of it ended well"
             elif account.reason is Reason.WORKER_LOST and state is State.DEAD:
                 yield from self._wrongly_lost(account)
             elif state is not expected_state(self.plans[message_id], generation):
-                yield f"I6 {message_id} is {state} against its plan {self.plans[message_id]}"
+                yield f"ended: {message_id} is {state} against its plan {self.plans[message_id]}"
 
     def _wrongly_removed(self, key: Key) -> Iterator[str]:
         """A letter is brought back or taken away, never both."""
         died = any(line.what == "buried" for line in self.lines.get(key, ()))
         if self.lines.get(key) and not died:
-            yield f"I6 {key} was handed over and removed"
+            yield f"ended: {key} was handed over and removed"
 
     def _wrongly_lost(self, account: Account) -> Iterator[str]:
         key = (account.message.id, account.progress.generation)
         if self._kills(key) < CRASH_LIMIT:
-            yield f"I7 {key} was buried as lost after {self._kills(key)} kills, not {CRASH_LIMIT}"
+            yield f"attempts: {key} was buried as lost after {self._kills(key)} kills, not {CRASH_LIMIT}"
 
     def _duplicates(self) -> Iterator[str]:
         for key in self._lasting():
@@ -168,41 +169,41 @@ class Evidence:
                 continue
             allowed = expected_handovers(self.plans[key[0]], key[1]) + self._kills(key)
             if self.handovers(key) > allowed:
-                yield f"I4 {key} was handed over {self.handovers(key)} times, {allowed} are explained"
+                yield f"repeated: {key} was handed over {self.handovers(key)} times, {allowed} are explained"
 
     def _settled_twice(self) -> Iterator[str]:
-        """Only one holder may bring a generation to its end (I6, I10)."""
+        """Only one holder may bring a generation to its end."""
         for key in self._lasting():
             ends = self._of(key, "completed") + self._of(key, "buried")
             if len(ends) > 1:
-                yield f"I6 {key} came to its end {len(ends)} times: {[line.what for line in ends]}"
+                yield f"ended: {key} came to its end {len(ends)} times: {[line.what for line in ends]}"
 
     def _settled_stale(self) -> Iterator[str]:
-        """What another has claimed since is not the old holder's to complete (I10)."""
+        """What another has claimed since is not the old holder's to complete."""
         for key in self._lasting():
             holder = None
             for line in sorted(self.lines[key], key=lambda line: line.at_s):
                 if line.what == "claimed":
                     holder = line.pid
                 elif line.what == "completed" and holder not in (None, line.pid):
-                    yield f"I10 {key} was completed by {line.pid} while {holder} held it"
+                    yield f"stolen: {key} was completed by {line.pid} while {holder} held it"
 
     def _unbounded(self) -> Iterator[str]:
-        """Attempts rise by one, stand still only across a kill, and never fall (I7)."""
+        """Attempts rise by one, stand still only across a kill, and never fall."""
         for key in self._lasting():
             attempts = [line.attempt for line in self._of(key, "begin")]
             steps = [after - before for before, after in pairwise(attempts)]
             if any(not 1 <= attempt <= ATTEMPTS for attempt in attempts):
-                yield f"I7 {key} was handed over as attempts {attempts}, 1 to {ATTEMPTS} are allowed"
+                yield f"attempts: {key} was handed over as attempts {attempts}, 1 to {ATTEMPTS} are allowed"
             if any(step not in (0, 1) for step in steps) or steps.count(0) > self._kills(key):
-                yield f"I7 {key} counted its attempts as {attempts} with {self._kills(key)} kills"
+                yield f"attempts: {key} counted its attempts as {attempts} with {self._kills(key)} kills"
         for message_id, account in self.accounts.items():
             if message_id in self.fresh:
                 continue
             lost = sum(failure.kind is Kind.LOST for failure in account.failures)
             kills = sum(self._kills((message_id, each)) for each in range(account.progress.generation + 1))
             if account.progress.crashes > CRASH_LIMIT or lost > kills:
-                yield f"I7 {message_id} has {lost} lost attempts after {kills} kills, {account.progress}"
+                yield f"attempts: {message_id} lost {lost} after {kills} kills, {account.progress}"
 
     def _lasting(self) -> list[Key]:
         return [key for key in self.lines if key[0] not in self.fresh]

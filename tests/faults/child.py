@@ -16,10 +16,10 @@ from pathlib import Path
 import httpx
 
 from redrive import Redrive
-from redrive.config import load
 from redrive.core.limits import Rate
 from redrive.engine.process import stop_on_signals
 from redrive.office.operations import conductor
+from redrive.wiring import load
 from tests.faults.handlers import serve, tell_claims
 from tests.faults.ledger import HANDED, Ledger, Line
 from tests.faults.submitter import AppDoor, Door, HttpDoor, Submitter

@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 
 from redrive import Redrive
-from redrive.config import load
 from redrive.core.message import Delivery
 from redrive.mail.gateway import Gateway
 from redrive.mail.stored import Stored
+from redrive.wiring import load
 
 
 def make_gateway(folder: Path, store: str, relay: str, keep: int | None = None) -> Redrive:

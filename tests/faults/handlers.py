@@ -17,7 +17,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from redrive import Delivery, Later, Permanent, Redrive, RetryPolicy, Temporary
-from redrive.core.ports import Claim, Claimed, Store
+from redrive.core.ports import Claim, Claimed
+from redrive.core.store import Store
 from redrive.telemetry.events import (
     Buried,
     Completed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from redrive.core.ports import Store
+from redrive.core.store import Store
 from redrive.office.audit import Query, read
 from tests.faults.processes import Site
 from tests.office.desks import desk
@@ -28,6 +28,6 @@ async def check_brought_back(site: Site, ids: list[str], operations: list[str]) 
 
 
 async def check_audit(store: Store, operation_id: str) -> None:
-    """Each row once, in order (I12)."""
+    """Each row once, in order."""
     rows = [row.document["row"] async for row in read(store, Query(action=operation_id))]
     assert rows == ["intent", "frozen", "outcome"]

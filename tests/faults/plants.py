@@ -20,10 +20,11 @@ from redrive.core.errors import StoreUnavailable
 from redrive.core.letters import LetterKey
 from redrive.core.lifecycle import Move
 from redrive.core.message import Delivery, Entry
-from redrive.core.ports import Claimed, Store
+from redrive.core.ports import Claimed
+from redrive.core.store import Store
 from redrive.core.verdict import Done, Settlement
+from redrive.engine.attempts import Attempts
 from redrive.engine.ruling import rule
-from redrive.engine.station import Station
 
 _LATE_S = 0.5
 
@@ -143,10 +144,10 @@ def settle_before_handler() -> None:
     """The message is completed, then the handler runs."""
 
     async def attempt(self: Any, delivery: Delivery) -> None:
-        self._settler.add(rule(delivery, Done(), self.served.policy, self._source.now()))
-        await self._executor.run(self.served, delivery)
+        self._settler.add(rule(delivery, Done(), self._served.policy, self._source.now()))
+        await self._executor.run(self._served, delivery)
 
-    replace_method(Station, "_attempt", attempt)
+    replace_method(Attempts, "_attempt", attempt)
 
 
 def _is_empty(result: object) -> bool:

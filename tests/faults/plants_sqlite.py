@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from redrive.core.message import Entry
 from redrive.core.ports import Receipt
-from redrive.stores.rules.judging import body_hash
-from redrive.stores.sqlite import SqliteStore, append, claim, settle, upkeep
+from redrive.stores.rules.append import body_hash
+from redrive.stores.sqlite import SqliteStore, append, claim, rows, settle, upkeep
 from redrive.stores.sqlite.lane_book import LaneBook
 from redrive.stores.sqlite.unit import Unit
 from redrive.stores.sqlite.writer import Writer
@@ -38,6 +39,7 @@ def settle_without_token() -> None:
     """A settle moves the message whoever holds it."""
     for name in ("complete", "retry", "release", "bury"):
         _rewrite(settle, name, "and lease = ?2", "")
+    _rewrite(settle, "held", "where m.lease = ?2", "")
     original = settle._Settling._lease
 
     def lease(self: Any, settlement: Any) -> int:
@@ -49,7 +51,7 @@ def settle_without_token() -> None:
 def count_attempt_late() -> None:
     """The attempt is counted when it ends, not when it is handed out."""
     _rewrite(claim, "take", "attempts = attempts + 1, ", "")
-    _rewrite(claim, "take", "expires_at, attempts,", "expires_at, attempts + 1,")
+    _rewrite(rows, "held", "m.expires_at, m.attempts,", "m.expires_at, m.attempts + 1,", "CLAIM")
     for name in ("complete", "retry", "bury"):
         _rewrite(settle, name, "lease = null,", "attempts = attempts + 1, lease = null,")
 
@@ -110,10 +112,12 @@ def reclaim_live_leases() -> None:
     _rewrite(upkeep, "ended_leases", "ends_ms <= ?4", "?4 > 0")
 
 
-def _rewrite(module: Any, name: str, before: str, after: str) -> None:
-    statement: str = module.SQL[name]
-    assert before in statement, f"{module.__name__}: {name} no longer says {before!r}, the plant is void"
-    module.SQL = {**module.SQL, name: statement.replace(before, after)}
+def _rewrite(module: Any, name: str, before: str, after: str, table: str = "SQL") -> None:
+    statements = getattr(module, table)
+    assert before in statements[name], (
+        f"{module.__name__}: {name} no longer says {before!r}, the plant is void"
+    )
+    setattr(module, table, {**statements, name: statements[name].replace(before, after)})
 
 
 BUGS = Bugs(

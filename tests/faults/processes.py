@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -23,9 +21,9 @@ from tests.faults.checks import Evidence, Key, read_accounts
 from tests.faults.child import make_app
 from tests.faults.handlers import ORDERS
 from tests.faults.ledger import ACCEPTED, HANDED, Ledger, Line, Plan, Reader
+from tests.programs import Program
 from tests.waiting import Condition, wait_until
 
-ROOT = Path(__file__).parents[2]
 START_S = 15.0
 END_S = 40.0
 SETTLED = ("completed", "buried", "retried", "released", "refused")
@@ -34,7 +32,7 @@ SETTLED = ("completed", "buried", "retried", "released", "refused")
 class Child:
     """One running program."""
 
-    def __init__(self, process: subprocess.Popen[bytes], errors: Path) -> None:
+    def __init__(self, process: Program, errors: Path) -> None:
         self._process = process
         self._errors = errors
 
@@ -49,7 +47,7 @@ class Child:
     @property
     def stopped(self) -> bool:
         """Whether a SIGSTOP has stopped it."""
-        return os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+        return Path(f"/proc/{self.pid}/stat").read_text().rpartition(") ")[2].startswith("T")
 
     @property
     def errors(self) -> str:
@@ -87,14 +85,12 @@ class Site:
 
     def start(self, program: str, **options: object) -> Child:
         """Start a child; options are its arguments, True stands for a bare flag."""
-        arguments = [sys.executable, "-m", "tests.faults.child", program, str(self.folder), self.store]
+        arguments = ["tests.faults.child", program, str(self.folder), self.store]
         for name, value in options.items():
             arguments += [f"--{name}"] if value is True else [f"--{name}", str(value)]
         errors = self.folder / f"child-{len(self._children)}.err"
         with errors.open("wb") as file:
-            process = subprocess.Popen(
-                arguments, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=_environment()
-            )
+            process = Program(arguments, env=_environment(), stdout=file, stderr=file)
         child = Child(process, errors)
         self._children.append(child)
         return child

@@ -25,6 +25,7 @@ class Budget:
 
     request: float = math.inf
     reply: float = math.inf
+    spent: bool = False
 
 
 class Proxy:
@@ -81,8 +82,13 @@ class Proxy:
             drawn = make_budget()
             each.request, each.reply = drawn.request, drawn.reply
 
+    async def cut_now(self) -> None:
+        """Cut whatever is open, and wait until it is closed."""
+        self.cuts += len(self._budgets)
+        await self.close()
+
     async def close(self) -> None:
-        """Cut whatever is still open, and wait until it is closed."""
+        """End whatever is still open, and wait until it is closed."""
         for way in list(self._ways):
             way.cancel()
         await wait_until(lambda: not self._open, 10, "every connection is closed")
@@ -99,7 +105,8 @@ class Proxy:
                 setattr(self.carried, way, getattr(self.carried, way) + len(allowed))
                 setattr(budget, way, left - len(allowed))
                 if left <= len(chunk):
-                    self.cuts += 1
+                    self.cuts += not budget.spent
+                    budget.spent = True
                     return
 
 
@@ -120,10 +127,10 @@ def at_random(chance: random.Random, most: int) -> Callable[[], Budget]:
 
 
 @asynccontextmanager
-async def open_proxy(port: int) -> AsyncIterator[Proxy]:
-    """A proxy to a port of this machine that cuts nothing yet, closed at the end."""
+async def open_proxy(port: int, at: int = 0) -> AsyncIterator[Proxy]:
+    """A proxy to a port of this machine that cuts nothing yet, closed at the end; `at` is its own port."""
     proxy = Proxy(port)
-    server = await asyncio.start_server(proxy.handle, "127.0.0.1", 0)
+    server = await asyncio.start_server(proxy.handle, "127.0.0.1", at)
     proxy.port = server.sockets[0].getsockname()[1]
     try:
         yield proxy

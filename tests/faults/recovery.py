@@ -36,7 +36,7 @@ async def redrive_all(site: Site) -> None:
 
 
 async def wait_recovery(site: Site, lease_s: float) -> None:
-    """After the last fault what was held returns within the lease + 1 s, with nobody's help (I8)."""
+    """After the last fault what was held returns within the lease + 1 s, with nobody's help."""
     held = [message_id for message_id, _ in site.evidence.held[-1]]
 
     async def returned() -> bool:

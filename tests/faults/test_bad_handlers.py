@@ -33,7 +33,7 @@ async def test_a_handler_that_hangs_fails_temporarily_at_its_deadline(tmp_path: 
 
 
 async def test_a_handler_that_blocks_the_loop_past_its_lease_keeps_it(tmp_path: Path, store_url: str) -> None:
-    """The lease is extended from a thread of its own, so another worker has nothing to take (P14)."""
+    """The lease is extended from a thread of its own, so another worker has nothing to take."""
     async with open_site(tmp_path, store_url) as site:
         await site.start_worker(lease_s=LEASE_S)
         message_id = await site.submit(Plan(act="block", work_s=4 * LEASE_S))
@@ -48,7 +48,7 @@ async def test_a_handler_that_blocks_the_loop_past_its_lease_keeps_it(tmp_path: 
 async def test_a_handler_that_kills_its_process_is_buried_and_takes_no_neighbour_with_it(
     tmp_path: Path, store_url: str
 ) -> None:
-    """One shared crash and two lone ones (P22, P24); each neighbour is handed over again at most once."""
+    """One shared crash and two lone ones; each neighbour is handed over again at most once."""
     async with open_site(tmp_path, store_url) as site:
         before = [await site.submit(Plan(work_s=0.2)) for _ in range(3)]
         killer = await site.submit(Plan(act="exit"))
@@ -129,7 +129,7 @@ async def test_a_settle_whose_answer_is_late_is_no_lost_lease(tmp_path: Path, st
 async def test_a_settle_whose_answer_is_lost_is_asked_again_and_told_for_what_it_is(
     tmp_path: Path, store_url: str
 ) -> None:
-    """The repeat is refused because the first try was applied, while nobody else can have the lease (P8)."""
+    """The repeat is refused because the first try was applied, while nobody else can have the lease."""
     async with open_site(tmp_path, store_url) as site:
         await site.start_worker(lease_s=30, plant="lose_settle_answers")
         good, bad = await site.submit(Plan(fails=1)), await site.submit(Plan(permanent=1))
@@ -142,7 +142,7 @@ async def test_a_settle_whose_answer_is_lost_is_asked_again_and_told_for_what_it
 
 
 async def test_leases_of_a_new_queue_return_as_fast_as_of_an_old_one(tmp_path: Path, store_url: str) -> None:
-    """Both workers are older than the queue; one of them dies (I8)."""
+    """Both workers are older than the queue; one of them dies."""
     async with open_site(tmp_path, store_url) as site:
         gate = tmp_path / "gate"
         workers = [await site.start_worker(lease_s=LEASE_S) for _ in range(2)]

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -20,7 +18,7 @@ from redrive.mail.desk import RecipientState
 from redrive.mail.writing.mail import Mail
 from redrive.mailbox import Mailbox
 from tests.faults.gateway_child import make_gateway
-from tests.faults.processes import ROOT
+from tests.programs import run
 from tests.waiting import wait_until
 
 
@@ -65,12 +63,9 @@ async def _settle(app: Redrive) -> None:
 
 
 def _die_after_fan_out(folder: Path, store: str, relay: str) -> None:
-    arguments = [sys.executable, "-m", "tests.faults.gateway_child", str(folder), store, relay, "fan-out"]
-    with (folder / "gateway.err").open("ab") as errors:
-        died = subprocess.run(
-            arguments, cwd=ROOT, stdin=subprocess.DEVNULL, stderr=errors, timeout=60, check=False
-        )
-    assert died.returncode == -signal.SIGKILL
+    arguments = ["tests.faults.gateway_child", str(folder), store, relay, "fan-out"]
+    died = run(arguments, timeout=60)
+    assert died.returncode == -signal.SIGKILL, died.stderr
 
 
 async def _is_settled(app: Redrive) -> bool:

@@ -1,4 +1,4 @@
-"""A worker or submitter that dies exactly before or after a verb: the next one finishes its work (I1-I8)."""
+"""A worker or submitter that dies exactly before or after a verb: the next one finishes its work."""
 
 from __future__ import annotations
 

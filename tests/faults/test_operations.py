@@ -1,7 +1,7 @@
 """Operations on a thousand dead letters, conducted by workers that are killed at each step, or at odds.
 
 Whatever is killed when, each letter is moved once, none is lost, the operation resumes by itself and the
-audit has its rows once (P27-P30, I5, I12).
+audit has its rows once.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ async def test_a_redrive_and_a_discard_of_the_same_letters_share_them_out(
 async def test_dead_redriven_failed_again_is_dead_again_and_can_be_brought_back_again(
     tmp_path: Path, store_url: str
 ) -> None:
-    """One live letter for each generation, also when the worker dies on the way (P28, P30)."""
+    """One live letter for each generation, also when the worker dies on the way."""
     count = 50
     async with open_site(tmp_path, store_url) as site:
         ids = await bury(site, count, FAILS_AGAIN)

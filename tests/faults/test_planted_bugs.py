@@ -17,10 +17,10 @@ from tests.office.desks import desk, redrive
 LEASE_S = 0.5
 
 
-def _judge(violations: list[str], number: str, caught: bool) -> None:
-    """The invariant of this number is broken, or none is."""
+def _judge(violations: list[str], kind: str, caught: bool) -> None:
+    """The invariant of this kind is broken, or none is."""
     if caught:
-        assert any(violation.startswith(number) for violation in violations), violations
+        assert any(violation.startswith(kind) for violation in violations), violations
     else:
         assert violations == []
 
@@ -45,7 +45,7 @@ async def test_a_settle_without_its_token_check_is_caught(
         await site.wait_until(lambda: _has_settled(site, stale), "the stale worker settles, or is refused")
         other.signal(signal.SIGCONT)
         await site.wait_until(lambda: _has_settled(site, other), "the other one does")
-        _judge(await site.violations(), "I10", caught)
+        _judge(await site.violations(), "stolen", caught)
 
 
 def _has_settled(site: Site, worker: Child) -> bool:
@@ -69,7 +69,7 @@ async def test_an_attempt_counted_late_is_caught(
         gate.touch()
         await site.start_worker(lease_s=LEASE_S, **_planted(plant))
         await site.wait_idle()
-        _judge(await site.violations(), "I7", caught)
+        _judge(await site.violations(), "attempts", caught)
 
 
 async def _begun_and_not_ended(site: Site, message_id: str) -> None:
@@ -94,7 +94,7 @@ async def test_a_settle_before_the_handler_is_caught(
         gate.touch()
         await site.start_worker(lease_s=LEASE_S)
         await site.wait_idle()
-        _judge(await site.violations(), "I3", caught)
+        _judge(await site.violations(), "undelivered", caught)
 
 
 @pytest.mark.parametrize(("plant", "caught"), [(None, False), ("accept_before_commit", True)])
@@ -108,7 +108,7 @@ async def test_an_accept_before_the_commit_is_caught(
         assert await submitter.ended() == -signal.SIGKILL, submitter.errors
         await site.start_worker(lease_s=LEASE_S)
         await site.wait_idle()
-        _judge(await site.violations(), "I2", caught)
+        _judge(await site.violations(), "lost", caught)
 
 
 @pytest.mark.parametrize(("plant", "caught"), [(None, False), ("dedupe_key_first", True)])
@@ -124,7 +124,7 @@ async def test_a_dedupe_key_written_first_is_caught(
         assert await again.ended() == 0, again.errors
         await site.start_worker(lease_s=LEASE_S)
         await site.wait_idle()
-        _judge(await site.violations(), "I2", caught)
+        _judge(await site.violations(), "lost", caught)
 
 
 @pytest.mark.parametrize(("plant", "caught"), [(None, False), ("reclaim_live_leases", True)])
@@ -142,7 +142,7 @@ async def test_a_sweep_that_takes_live_leases_is_caught(
         gate.touch()
         await site.wait_idle()
         assert sweeper.running
-        _judge(await site.violations(), "I4", caught)
+        _judge(await site.violations(), "repeated", caught)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ async def test_a_redrive_that_deletes_first_is_caught(
         await site.start_worker(lease_s=LEASE_S, conductor_lease_s=LEASE_S)
         await site.wait_until(lambda: told(site, started.id), "the operation ends")
         await site.wait_idle()
-        _judge(await site.violations(), "I1", caught)
+        _judge(await site.violations(), "state", caught)
 
 
 def _planted(plant: str | None) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Two workers and an API on one Redis, any of them killed at random under load: nothing is lost (I1-I8).
+"""Two workers and an API on one Redis, any of them killed at random under load: nothing is lost.
 
 What is submitted goes through the API over HTTP with an idempotency key a message, and is asked again until
 it is answered. The seed of a run is printed and can be given again as FAULTS_SEED.

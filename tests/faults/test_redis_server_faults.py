@@ -40,7 +40,7 @@ async def test_scripts_forgotten_again_and_again_under_load_disturb_nobody(tmp_p
 async def test_a_server_that_stands_still_for_longer_than_a_lease_loses_and_doubles_nothing(
     tmp_path: Path,
 ) -> None:
-    """What was in flight may be handed over again, nothing else; then work goes on by itself (I4, I8)."""
+    """What was in flight may be handed over again, nothing else; then work goes on by itself."""
     async with open_redis(tmp_path) as server, open_site(tmp_path, server.url) as site:
         site.evidence.outages = True
         workers = [await site.start_worker(lease_s=LEASE_S) for _ in range(2)]
@@ -86,7 +86,7 @@ async def test_a_full_server_refuses_new_work_drains_what_it_has_and_accepts_aga
 
 
 async def test_letters_can_be_discarded_by_an_operation_when_memory_is_full(tmp_path: Path) -> None:
-    """What makes room needs a record, a lease and rows of the audit first (P38)."""
+    """What makes room needs a record, a lease and rows of the audit first."""
     async with open_redis(tmp_path) as server, open_site(tmp_path, server.url) as site:
         store = site.app.store
         await bury(site, 3, Plan(permanent=1))

@@ -1,4 +1,4 @@
-"""Several processes on one store under load: nobody hears of a lock, and no submit waits long (P54)."""
+"""Several processes on one store under load: nobody hears of a lock, and no submit waits long."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from redrive.core.errors import VersionConflict
 from redrive.core.lifecycle import Move, State
 from redrive.core.message import Delivery, Entry, Lapse
-from redrive.core.ports import Claim, Claimed, Receipt, Status, Store
+from redrive.core.ports import Claim, Claimed, Receipt, Status
+from redrive.core.store import Store
 from redrive.core.verdict import Bury, Complete, Reason, RetryAt, Settlement, Verdict
 from tests.conformance import makers
 
