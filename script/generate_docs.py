@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
 from cyclopts import App
 from cyclopts.argument import Argument
 
@@ -26,11 +27,14 @@ from redrive.cli.session import Flags
 from redrive.config.keys import NAMES, SECTIONS, VARIABLES
 from redrive.config.settings import Settings
 from redrive.core import lifecycle
+from redrive.core.alert_rules import DEFAULT_RULES
 from redrive.core.retry import PROFILES, delay_table
 from redrive.core.settings import QueueSettings
 from redrive.mail.judging.rules import markdown_table as mail_rules
 from redrive.mailbox.behaviours import markdown_table as mailbox_addresses
 from redrive.stores.redis.scripts import markdown_table as redis_keys
+from redrive.telemetry.hooks import markdown_table as hooks
+from redrive.telemetry.metrics import markdown_table as metrics
 from redrive.web.access import Anyone, Route
 from redrive.web.admin.routes import admin_routes as routes_of
 
@@ -80,9 +84,26 @@ def queue_table(meanings: Mapping[str, str]) -> str:
     defaults = QueueSettings()
     rows = [
         (f"`{each.name}`", f"`{show(getattr(defaults, each.name))}`", meanings[each.name])
-        for each in fields(QueueSettings)
+        for each in msgspec.structs.fields(QueueSettings)
     ]
     return table(("key", "default", "meaning"), rows)
+
+
+def alert_table() -> str:
+    """Every rule that holds unless configuration changes it."""
+    rows = [
+        (
+            f"`{rule.name}`",
+            f"`{rule.metric}`" + (", unusual" if rule.unusual else ""),
+            rule.scope.value,
+            f"{show(float(rule.above))} / {show(float(rule.above if rule.clear is None else rule.clear))}",
+            show(rule.window_s) if rule.window_s else "",
+            show(rule.least) if rule.least else "",
+            rule.severity.value,
+        )
+        for rule in DEFAULT_RULES.values()
+    ]
+    return table(("alert", "metric", "scope", "above / clear", "window_s", "least", "severity"), rows)
 
 
 def command_table() -> str:
@@ -99,7 +120,7 @@ def _commands(group: App, above: str) -> Iterator[tuple[str, App]]:
 
 
 def _command_row(path: str, command: App) -> tuple[str, str, str]:
-    arguments = [one for one in command.assemble_argument_collection() if one.names[0] != "*"]
+    arguments = [one for one in command.assemble_argument_collection() if one.names[0] != "*" and one.show]
     places = [_place(one) for one in arguments if not one.names[0].startswith("-")]
     flags = [one.names[0] for one in arguments if one.names[0].startswith("-")]
     common = {f"--{each.name}" for each in fields(Flags)}
@@ -140,6 +161,7 @@ def parts() -> dict[str, str]:
     """Every generated part by its name."""
     meanings: dict[str, Any] = tomllib.loads((ROOT / "script/settings.toml").read_text("utf-8"))
     made = {
+        "alert rules": alert_table(),
         "commands": command_table(),
         "lifecycle table": lifecycle.markdown_table(),
         "lifecycle diagram": f"```mermaid\n{lifecycle.mermaid()}\n```",
@@ -148,7 +170,7 @@ def parts() -> dict[str, str]:
         "settings queues": queue_table(meanings["queues"]),
     }
     made |= {"mail rules": mail_rules(), "mailbox addresses": mailbox_addresses()}
-    made |= {"redis keys": redis_keys()}
+    made |= {"redis keys": redis_keys(), "metrics": metrics(), "hooks": hooks()}
     with TemporaryDirectory() as folder:
         made["admin routes"] = route_table(folder)
     made |= {f"delays {name}": delay_table(policy) for name, policy in PROFILES.items()}
