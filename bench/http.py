@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import itertools
 import json
 import socket
 import statistics
@@ -27,6 +28,7 @@ from bench.report import report
 from bench.subject import make_app
 
 CLIENTS = 32
+RECIPIENTS = 4_096
 TURNS = 7
 TEXT_BYTES = 2_000
 MAIL = {
@@ -85,17 +87,17 @@ def _serving(name: str, folder: Path) -> Iterator[tuple[int, str]]:
 class _Client(asyncio.Protocol):
     """Sends one request, and the next when it is answered; counts those answered with 202."""
 
-    def __init__(self, request: bytes) -> None:
+    def __init__(self, requests: Iterator[bytes]) -> None:
         self.count = 0
         self.ended = asyncio.get_running_loop().create_future()
         self.going = True
-        self._request = request
+        self._requests = requests
         self._received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        transport.write(self._request)
+        transport.write(next(self._requests))
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -105,7 +107,7 @@ class _Client(asyncio.Protocol):
         self._received = b""
         self.count += 1
         if self.going:
-            self._transport.write(self._request)
+            self._transport.write(next(self._requests))
         else:
             self._transport.close()
 
@@ -116,8 +118,10 @@ class _Client(asyncio.Protocol):
 
 async def _load(port: int, key: str, seconds: float) -> float:
     loop = asyncio.get_running_loop()
-    request = _request(key)
-    connecting = [loop.create_connection(lambda: _Client(request), "127.0.0.1", port) for _ in range(CLIENTS)]
+    requests = itertools.cycle([_request(key, number) for number in range(RECIPIENTS)])
+    connecting = [
+        loop.create_connection(lambda: _Client(requests), "127.0.0.1", port) for _ in range(CLIENTS)
+    ]
     clients = [client for _, client in await asyncio.gather(*connecting)]
     await asyncio.sleep(seconds / 4)
     before, began_s = sum(client.count for client in clients), time.perf_counter()
@@ -129,8 +133,9 @@ async def _load(port: int, key: str, seconds: float) -> float:
     return rate
 
 
-def _request(key: str) -> bytes:
-    body = json.dumps(MAIL).encode()
+def _request(key: str, number: int) -> bytes:
+    """One mail; the next ones are to others."""
+    body = json.dumps(MAIL | {"to": [f"Ana <ana.{number}@customer.example>"]}).encode()
     head = (
         "POST /v1/emails HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         f"Authorization: Bearer {key}\r\nContent-Length: {len(body)}\r\n\r\n"

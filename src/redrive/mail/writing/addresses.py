@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 from redrive.core.errors import InvalidMessage
 from redrive.mail.writing.header_text import CONTROL, phrase, quoted_string
@@ -22,6 +23,7 @@ MAX_NAME = 256
 MAX_LOCAL = 64
 MAX_DOMAIN = 255
 MAX_ADDRESS = 254
+_REMEMBERED = 1_024
 
 _ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~\\x80-\\U0010ffff-]"
 _DOT_ATOM = re.compile(rf"{_ATOM}++(?:\.{_ATOM}++)*+")
@@ -37,7 +39,7 @@ class InvalidAddress(InvalidMessage):
     """A text that is not one mail address; `problem` says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Address:
     """One checked address, made by `parse` alone. `local` is without quotes, `domain` in lower case."""
 
@@ -45,25 +47,26 @@ class Address:
     local: str
     domain: str
 
-    @property
+    @cached_property
     def envelope(self) -> str:
         """`local@domain` as MAIL and RCPT carry it."""
         local = self.local if _DOT_ATOM.fullmatch(self.local) else quoted_string(self.local)
         return f"{local}@{self.domain}"
 
-    @property
+    @cached_property
     def header(self) -> str:
         """As From, To and Cc carry it; ASCII unless `smtputf8`."""
         return f"{phrase(self.name)} <{self.envelope}>" if self.name else self.envelope
 
-    @property
+    @cached_property
     def smtputf8(self) -> bool:
         """It can only travel through servers that offer SMTPUTF8."""
         return not (self.local.isascii() and self.domain.isascii())
 
 
+@lru_cache(_REMEMBERED)
 def parse(text: str) -> Address:
-    """The address, or InvalidAddress."""
+    """The address, or InvalidAddress. Recipients are asked for twice a mail, a sender with every mail."""
     if len(text) > MAX_TEXT:
         raise InvalidAddress(f"is longer than {MAX_TEXT} characters: give one address a text")
     if CONTROL.search(text):

@@ -86,6 +86,8 @@ class _Checking:
         self.problems.append(Problem(field, problem))
 
     def addresses(self, field: str, given: str | Sequence[str], most: int) -> tuple[Address, ...]:
+        if not given and not isinstance(given, str):
+            return ()
         listed = _listed(given)
         if len(listed) > most:
             self.add(

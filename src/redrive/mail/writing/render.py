@@ -22,6 +22,7 @@ from email import message_from_bytes
 from email.errors import MessageError
 from email.policy import SMTP
 from email.utils import format_datetime
+from functools import lru_cache
 from hashlib import blake2b
 
 from redrive.mail.writing.addresses import Address
@@ -56,12 +57,18 @@ def _headers(checked: Checked, message_id: str, date: datetime) -> list[str]:
         if addresses:
             lines.append(_address_list(name, addresses))
     lines.append(unstructured("Subject", checked.subject))
-    lines.append(f"Date: {format_datetime(date.astimezone(UTC))}\r\n")
+    lines.append(_date(date))
     lines.append(f"Message-ID: {message_id}\r\n")
     lines += _unsubscribe(checked.list_unsubscribe)
     for name, value in checked.headers:
         lines.append(unstructured(name, value) if isinstance(value, str) else _address_list(name, (value,)))
     return lines
+
+
+@lru_cache(16)
+def _date(date: datetime) -> str:
+    """The same for every mail of a second."""
+    return f"Date: {format_datetime(date.astimezone(UTC))}\r\n"
 
 
 def _address_list(name: str, addresses: Sequence[Address]) -> str:
