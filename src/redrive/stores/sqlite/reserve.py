@@ -37,6 +37,7 @@ class Reserve:
     def __init__(self, path: Path) -> None:
         self._path = path.with_name(path.name + "-reserve")
         self._database = path
+        self._folder = str(path.parent)
         self._whole = False
         self._problem: str | None = None
         self._looked = float("-inf")
@@ -57,7 +58,7 @@ class Reserve:
         `pages` answers with how many the file will have, how many of them are empty, and the bytes of one;
         it is asked only where room is short at all. Empty pages are room for new work.
         """
-        disk = os.statvfs(self._path.parent)
+        disk = os.statvfs(self._folder)
         free = disk.f_bavail * disk.f_frsize
         if free >= _PLENTY:
             return False
@@ -137,9 +138,11 @@ class Room:
         """Look for room; `short`: the last transaction found none."""
         self._reserve.look(self._shrink)
         # Without the reserve the log must stay short: moving a long one into the file needs room of its own.
-        if short or not self._reserve.whole or self._reserve.tight(self._pages):
+        if short or self._is_short():
             self._shorten_log()
-        self._refuses = not self._reserve.whole or self._reserve.tight(self._pages)
+            self._refuses = self._is_short()
+        else:
+            self._refuses = False
 
     def refusal(self) -> StoreUnavailable:
         """Why new work is refused."""
@@ -157,6 +160,9 @@ class Room:
     def give_back(self) -> bool:
         """Free some of the reserve for what drains the store; False when nothing of it is left."""
         return self._reserve.give_back()
+
+    def _is_short(self) -> bool:
+        return not self._reserve.whole or self._reserve.tight(self._pages)
 
     def _pages(self) -> tuple[int, int, int]:
         pragma = self._connection.pragma
