@@ -16,7 +16,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from redrive.brokers import ROOMS
 from redrive.cli.output import Output
-from redrive.cli.problems import Exit, PlacedError, exit_code
+from redrive.cli.problems import Exit, PlacedError, exit_code, refused_by_machine
 from redrive.core.errors import Conflict, RedriveError
 from redrive.version import __version__
 
@@ -82,6 +82,8 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         output.abandon()
         return Exit.FAILED
+    except OSError as error:
+        return _report(output, refused_by_machine(error), error)
     except KeyboardInterrupt:
         output.note("interrupted")
         return Exit.INTERRUPTED
@@ -107,8 +109,8 @@ def _load_commands(group: App) -> None:
             _load_commands(group[name])
 
 
-def _report(output: Output, message: str, error: RedriveError | CycloptsError) -> int:
-    code = exit_code(error) if isinstance(error, RedriveError) else Exit.USAGE
+def _report(output: Output, message: str, error: RedriveError | CycloptsError | OSError) -> int:
+    code = Exit.USAGE if isinstance(error, CycloptsError) else exit_code(error)
     more: dict[str, Any] = {"firstId": error.first_id} if isinstance(error, Conflict) else {}
     if isinstance(error, PlacedError):
         more["position"] = error.position

@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from redrive.core.errors import ConfigurationError, InvalidMessage, RedriveError, StoreError
+from redrive.core.failure import clip
 
 
 class Exit(IntEnum):
@@ -43,7 +44,15 @@ class PlacedError(CommandError):
         super().__init__(message, Exit.USAGE)
 
 
-def exit_code(error: RedriveError) -> Exit:
+def refused_by_machine(error: OSError) -> str:
+    """What a file, a folder or the network answered where no command foresaw it."""
+    why = error.strerror or str(error)
+    if error.filename is None:
+        return f"the machine refused ({why}): check the working folder, the space on its disk and the network"
+    return f"{clip(str(error.filename), 200)} cannot be used ({why}): check the path, its owner and its mode"
+
+
+def exit_code(error: RedriveError | OSError) -> Exit:
     """What an error means to whoever asked."""
     from redrive.office.beginnings import AmbiguousId
     from redrive.office.groups import GroupError
