@@ -241,3 +241,13 @@ def test_on_a_terminal_it_draws_a_page(shop: Shop) -> None:
         "KEY=rdk_",
     ):
         assert part in shown
+
+
+@pytest.mark.parametrize("address", ["nowhere", "192.0.2.1:8025"])
+def test_an_address_that_cannot_be_listened_on_is_refused_before_anything_is_begun(
+    shop: Shop, taken_port: int, address: str
+) -> None:
+    result = shop("up", "--listen", address, "--mailbox-port", str(taken_port))
+    assert (result.code, result.out) == (2, "")
+    assert "listen: " in result.error
+    assert list(shop.folder.iterdir()) == []

@@ -13,7 +13,8 @@ from redrive.office.access import Access, Role
 from redrive.office.audit import Actor
 from redrive.office.sessions import LINK_RECORDS, SESSION_RECORDS, Sessions, redeem_link
 from redrive.web.api import CONTENT_SECURITY_POLICY
-from redrive.web.server import ServerSettings, serve
+from redrive.web.listen import ServerSettings
+from redrive.web.server import serve
 from tests.pages.forms import SAME_ORIGIN, form_token, sign_in
 from tests.pages.shop import Shop, make_app, open_shop
 

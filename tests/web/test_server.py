@@ -17,7 +17,8 @@ import trustme
 from redrive import Redrive
 from redrive.core.errors import CannotListen, ConfigurationError
 from redrive.office.access import Access, Role
-from redrive.web.server import HEAD_S, ServerSettings, parse_listen, serve
+from redrive.web.listen import ServerSettings, check_listen
+from redrive.web.server import HEAD_S, serve
 
 
 def _port(url: str) -> int:
@@ -92,7 +93,7 @@ async def test_a_certificate_that_cannot_be_read_is_named(app: Redrive, tmp_path
 @pytest.mark.parametrize("text", ["", "8025", "localhost", ":8025", "a:b", "127.0.0.1:70000", "127.0.0.1:-1"])
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="listen"):
-        parse_listen(text)
+        check_listen(text)
 
 
 async def test_signals_stay_with_the_process(app: Redrive) -> None:

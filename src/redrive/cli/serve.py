@@ -33,6 +33,7 @@ from redrive.machine.private import write_file
 from redrive.machine.supervisor import say_ready, say_stopping
 from redrive.office.access import Access, Role
 from redrive.telemetry.log_format import configure_logs
+from redrive.web.listen import ServerSettings, check_listen
 from redrive.wiring import unsafe_flags
 
 TRIAL_TENANT = "acme"
@@ -94,19 +95,19 @@ def serve(
     served = make_app(app, mail=mail, flags=flags, more=more)
     configure_logs(served.settings.logs.level, "json" if flags.json else served.settings.logs.format)
     served.telemetry.add(ManagerSink().see)
-    place = Listen(
-        address=served.settings.listen,
+    server = ServerSettings(
         allow_remote=allow_remote,
         certificate=certificate,
         private_key=private_key,
         trusted_proxies=trusted_proxy,
     )
-    serving = _serve(served, place, Output(flags.json), fail_fast=fail_fast)
+    check_listen(served.settings.listen, server)
+    serving = _serve(served, server, Output(flags.json), fail_fast=fail_fast)
     loops.run(serving, uvloop=served.settings.worker.uvloop)
 
 
-async def _serve(served: Redrive, place: Listen, output: Output, *, fail_fast: bool) -> None:
-    async with served.opened(fail_fast=fail_fast), listening(served, place) as url:
+async def _serve(served: Redrive, server: ServerSettings, output: Output, *, fail_fast: bool) -> None:
+    async with served.opened(fail_fast=fail_fast), listening(served, server) as url:
         described = await served.store.describe()
         queues = [one.queue for one in served.served()]
         keys = await first_keys(served, output, submit=False)
@@ -119,17 +120,6 @@ async def _serve(served: Redrive, place: Listen, output: Output, *, fail_fast: b
         }
         output.answer(document, lambda: _page(url, described, queues, keys))
         await (served.run(fail_fast=fail_fast) if queues else _until_stopped(served, url))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listen:
-    """Where to listen, and what makes another address than this machine's safe."""
-
-    address: str
-    allow_remote: bool = False
-    certificate: Path | None = None
-    private_key: Path | None = None
-    trusted_proxies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,19 +172,13 @@ def _kept(folder: Path, key: str) -> Path | None:
 
 
 @asynccontextmanager
-async def listening(app: Redrive, listen: Listen) -> AsyncIterator[str]:
+async def listening(app: Redrive, settings: ServerSettings) -> AsyncIterator[str]:
     """Serve an app's API while inside; its address."""
     try:
-        from redrive.web.server import ServerSettings, serve
+        from redrive.web.server import serve
     except ModuleNotFoundError as error:
         raise MissingExtra("the HTTP API", "web") from error
-    settings = ServerSettings(
-        allow_remote=listen.allow_remote,
-        certificate=listen.certificate,
-        private_key=listen.private_key,
-        trusted_proxies=listen.trusted_proxies,
-    )
-    async with serve(app, listen.address, mail=app.mail, settings=settings) as running:
+    async with serve(app, app.settings.listen, mail=app.mail, settings=settings) as running:
         yield running.url
 
 

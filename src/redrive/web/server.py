@@ -12,8 +12,6 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -21,10 +19,11 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from redrive.app import Redrive
 from redrive.core.errors import CannotListen, ConfigurationError
-from redrive.machine.addresses import is_local, parse_address, why_refused, write_address
+from redrive.machine.addresses import why_refused, write_address
 from redrive.mail.desk import Desk
 from redrive.web.access import Rates
 from redrive.web.api import make_api
+from redrive.web.listen import ServerSettings, check_listen, trusted_networks
 
 HEAD_BYTES = 64 * 1024
 HEAD_S = 20.0
@@ -118,7 +117,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if not self.config.proxy_headers:
             return False
         peer = transport.get_extra_info("peername")
-        trusted = _networks(tuple(self.config.forwarded_allow_ips or ()))
+        trusted = trusted_networks(tuple(self.config.forwarded_allow_ips or ()))
         return peer is None or not any(ipaddress.ip_address(peer[0]) in network for network in trusted)
 
     def _expect(self, patience_s: float) -> None:
@@ -134,16 +133,6 @@ class BoundedProtocol(HttpToolsProtocol):
 _BACKLOG = 1_024
 _DRAIN_S = 10
 _IDLE_S = 75
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSettings:
-    """How to serve. `trusted_proxies` are the addresses whose X-Forwarded-For is believed."""
-
-    allow_remote: bool = False
-    certificate: Path | None = None
-    private_key: Path | None = None
-    trusted_proxies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +173,7 @@ async def serve(
     On leaving, no new requests are taken and those under way have 10 s to end. Raises CannotListen, or
     ConfigurationError when the address is not one or needs `allow_remote`.
     """
-    host, port = parse_listen(listen)
-    _networks(settings.trusted_proxies)
-    _refuse_exposure(host, settings)
+    host, port = check_listen(listen, settings)
     async with app:
         proxied = bool(settings.trusted_proxies)
         api = make_api(app, mail, ready=ready or (lambda: app.ready), rates=rates, proxied=proxied)
@@ -201,38 +188,6 @@ async def serve(
                 api.close()
                 server.should_exit = True
                 await serving
-
-
-def parse_listen(text: str) -> tuple[str, int]:
-    """Host and port of `127.0.0.1:8025` or `[::1]:8025`."""
-    try:
-        return parse_address(text)
-    except ValueError as error:
-        raise ConfigurationError(f"listen: {error}") from None
-
-
-@cache
-def _networks(trusted: tuple[str, ...]) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
-    """Trusted proxies as networks; ConfigurationError where one is none, or is everybody."""
-    try:
-        networks = [ipaddress.ip_network("0.0.0.0/0" if text == "*" else text) for text in trusted]
-    except ValueError as error:
-        raise ConfigurationError(f"trusted proxy: {error}: write an address or a network") from None
-    if any(one.prefixlen == 0 for one in networks):
-        raise ConfigurationError(
-            "trusted proxy: this is everybody, so any client could say it is another: write the addresses or "
-            "networks of your proxies"
-        )
-    return networks
-
-
-def _refuse_exposure(host: str, settings: ServerSettings) -> None:
-    guarded = settings.allow_remote or settings.certificate is not None or settings.trusted_proxies
-    if not guarded and not is_local(host):
-        raise ConfigurationError(
-            f"listen: {host} can be reached from other machines, and keys would travel in the clear: listen "
-            "on 127.0.0.1, give a certificate, name a trusted proxy, or say --allow-remote"
-        )
 
 
 @contextmanager
