@@ -13,11 +13,12 @@ from pathlib import Path
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from redrive.brokers.rabbitmq.address import check_address, is_broker, virtual_host
 from redrive.brokers.rabbitmq.definitions import definitions as as_definitions
 from redrive.brokers.rabbitmq.design import QueueDesign, RetryMode, TopologyDesign
 from redrive.brokers.rabbitmq.design_file import read_design
 from redrive.brokers.rabbitmq.difference import ChangeKind, TopologyChange, compare
-from redrive.brokers.rabbitmq.management import read_topology, virtual_host
+from redrive.brokers.rabbitmq.management import read_topology
 from redrive.brokers.rabbitmq.migration import on_virtual_host
 from redrive.brokers.tools import Groups, ToolDesk, ToolOutcome
 from redrive.core.errors import ConfigurationError
@@ -60,7 +61,7 @@ async def definitions(
         The virtual host; by default the one of the store's address, else /.
     """
     _, design = _read(desk, topology)
-    here = vhost or (virtual_host(desk.url) if _is_broker(desk.url) else "/")
+    here = vhost or (virtual_host(desk.url) if is_broker(desk.url) else "/")
     document = as_definitions(design.topology(), here)
     desk.terminal.answer(document, lambda: json.dumps(document, indent=2))
     return ToolOutcome.DONE
@@ -162,15 +163,12 @@ def _read(desk: ToolDesk, topology: Path | None) -> tuple[Path, TopologyDesign]:
 
 
 def _broker(desk: ToolDesk) -> str:
-    if not _is_broker(desk.url):
+    if not is_broker(desk.url):
         raise ConfigurationError(
-            "store does not name a broker: give its address, such as --store amqp://user@broker.example/"
+            "store does not name a broker: give its address, such as --store amqp://broker.example/"
         )
+    check_address(desk.url)
     return desk.url
-
-
-def _is_broker(url: str) -> bool:
-    return url.startswith(("amqp://", "amqps://"))
 
 
 def _described(queue: QueueDesign) -> str:

@@ -7,6 +7,7 @@ publishes, and with it acknowledgements on the same connection.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -25,6 +26,11 @@ ANSWER_S = 30.0
 _CONNECT_S = 10.0
 _HEARTBEAT_S = "15"
 _CLOSE_S = 2.0
+_NOT_ALLOWED, _FULL = 530, "limit"
+"""The code of a broker that does not let a user in here; it is the same where too many are."""
+
+_NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
+logging.getLogger("aiormq").addHandler(logging.NullHandler())  # its errors are raised, and told by us
 
 
 class BrokerUnavailable(StoreUnavailable):
@@ -52,15 +58,26 @@ class BrokerLine:
         """The live connection; BrokerUnavailable when there is none to be had."""
         async with self._lock:
             if self._connection is None or self._connection.is_closed:
-                with translated(self._place):
-                    async with asyncio.timeout(_CONNECT_S):
-                        self._connection = await aiormq.connect(
-                            self._url,
-                            client_properties={"connection_name": self._name},
-                            transport_factory=self._transport,
-                        )
+                with translated(self._place, ": start it, or check the address in `store`"):
+                    self._connection = await self._connect()
                 self._connected()
             return self._connection
+
+    async def _connect(self) -> AbstractConnection:
+        try:
+            async with asyncio.timeout(_CONNECT_S):
+                return await aiormq.connect(
+                    self._url,
+                    client_properties={"connection_name": self._name},
+                    transport_factory=self._transport,
+                )
+        except aiormq.exceptions.InvalidFrameError as error:
+            if self._transport.last_words is None:
+                raise
+            code, text = self._transport.last_words
+            if code == _NOT_ALLOWED and _FULL not in text:
+                raise aiormq.exceptions.ConnectionNotAllowed(text) from error
+            raise aiormq.exceptions.AMQPConnectionError(text) from error
 
     async def channel(self, *, confirms: bool = True) -> AbstractChannel:
         """A new channel; whoever asked closes it."""
@@ -133,12 +150,13 @@ class BrokerLine:
 
 
 @contextmanager
-def translated(place: str) -> Iterator[None]:
-    """The driver's errors as ours; `place` names the broker without a password."""
+def translated(place: str, advice: str = "") -> Iterator[None]:
+    """The driver's errors as ours; `place` names the broker without a password, `advice` says what to do
+    about one that does not answer."""
     try:
         yield
     except (aiormq.exceptions.AuthenticationError, aiormq.exceptions.ProbableAuthenticationError) as error:
-        raise BrokerRefused(f"{place} refuses this user or password: check the address in `store`") from error
+        raise BrokerRefused(f"{place} refuses this user or password; check the address in `store`") from error
     except ssl.SSLCertVerificationError as error:
         raise BrokerRefused(
             f"{place}: its certificate is not believed ({error.verify_message}): name the file of its "
@@ -154,12 +172,21 @@ def translated(place: str) -> Iterator[None]:
     except aiormq.exceptions.ConnectionNotAllowed as error:
         raise BrokerRefused(f"{place} refuses the connection ({error}): check the virtual host") from error
     except (aiormq.exceptions.AMQPError, OSError, TimeoutError, RuntimeError) as error:
+        if _speaks_no_tls(error):
+            raise BrokerUnavailable(
+                f"{place} answers without TLS: write amqp://, or the port that takes amqps://, mostly 5671"
+            ) from error
         why = str(error) or type(error).__name__
-        raise BrokerUnavailable(f"{place} does not answer: {why}") from error
+        raise BrokerUnavailable(f"{place} does not answer: {why}{advice}") from error
     except asyncio.CancelledError as error:
         if _was_cancelled():
             raise
         raise BrokerUnavailable(f"{place} does not answer: the channel was closed") from error
+
+
+def _speaks_no_tls(error: Exception) -> bool:
+    cause = error.__cause__
+    return isinstance(cause, ssl.SSLError) and cause.reason in _NO_TLS
 
 
 def _was_cancelled() -> bool:

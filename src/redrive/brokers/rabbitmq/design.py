@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from itertools import pairwise
+from unicodedata import category
 
 from msgspec import Struct, field
 
@@ -69,9 +70,9 @@ class QueueDesign(Struct, frozen=True, kw_only=True):
     delivery_limit: int | None = None
 
     def __post_init__(self) -> None:
+        _check_delays(self)
         for name in (self.name, *(queue.name for queue in self.queues())):
             check_name("queue", name)
-        _check_delays(self)
         _check_limits(self)
 
     @property
@@ -208,6 +209,8 @@ def check_name(what: str, name: str) -> None:
             f"the {what} {name[:40]!r}… has a name of {len(name.encode())} bytes and the broker takes "
             f"{_NAME_BYTES}; queues for retries and dead letters are named after their queue: shorten it"
         )
+    if any(category(character) == "Cc" for character in name):
+        raise ConfigurationError(f"the {what} {name!r} has a control character in its name: leave it out")
     if name.startswith("amq."):
         raise ConfigurationError(
             f"the {what} {name!r} begins with amq., which the broker keeps for itself: rename it"
@@ -256,7 +259,13 @@ def _check_limits(design: QueueDesign) -> None:
 
 
 def _check_bindings(design: QueueDesign, known: set[str]) -> None:
-    for exchange in design.bindings:
+    for exchange, keys in design.bindings.items():
+        for key in keys:
+            if len(key.encode()) > _NAME_BYTES:
+                raise ConfigurationError(
+                    f"{design.name}: the routing key {key[:40]!r}… has {len(key.encode())} bytes and the "
+                    f"broker takes {_NAME_BYTES}: shorten it"
+                )
         if exchange not in known:
             names = ", ".join(sorted(known)) or "none so far"
             raise ConfigurationError(

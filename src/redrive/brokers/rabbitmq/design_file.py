@@ -6,6 +6,7 @@ weakness: the line is that of the table, since the standard library's TOML has n
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -21,7 +22,15 @@ from redrive.core.errors import ConfigurationError
 
 _SECTIONS = ("exchanges", "defaults", "queues")
 _KEYS = tuple(name for name in QueueDesign.__struct_fields__ if name != "name")
-_CHOICES = {"type": tuple(QueueType), "retry": tuple(RetryMode)}
+_EXAMPLES = {
+    "type": f"one of {', '.join(QueueType)}",
+    "retry": f"one of {', '.join(RetryMode)}",
+    "bindings": 'an exchange with its keys, such as events = ["orders.*"]',
+    "retry_ttl_s": "15",
+    "steps_s": "[1, 2, 4, 8]",
+    "message_ttl_s": "3600",
+    "delivery_limit": "20",
+}
 T = TypeVar("T")
 
 
@@ -69,7 +78,9 @@ class _Place:
         """The file, the line of the table, and its name."""
         if not keys:
             return self._origin
-        shown = ".".join(key if re.fullmatch(r"[\w-]+", key) else f'"{key}"' for key in keys)
+        shown = ".".join(
+            key if re.fullmatch(r"[\w-]+", key) else json.dumps(key, ensure_ascii=False) for key in keys
+        )
         number = next((n for n, line in enumerate(self._lines, 1) if self._begins(line, keys)), None)
         return f"{self._origin}{'' if number is None else f', line {number}'}: [{shown}]"
 
@@ -120,7 +131,8 @@ def _in_our_words(problem: str) -> str:
     """msgspec says what, then where as `$.key`."""
     what, _, where = problem.partition(" - at `")
     key = where.removeprefix("$.").removesuffix("`")
-    advice = f": write one of {', '.join(_CHOICES[key])}" if key in _CHOICES else ""
+    example = _EXAMPLES.get(key.partition("[")[0])
+    advice = "" if example is None else f": write {example}"
     return f"{key}: {what}{advice}" if key else what
 
 

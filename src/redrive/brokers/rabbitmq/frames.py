@@ -26,6 +26,9 @@ DELIVER, RETURN, ACK, NACK = (
     b"\x00\x3c\x00\x50",
     b"\x00\x3c\x00\x78",
 )
+CLOSE = b"\x00\x0a\x00\x32"
+"""Of a connection, on channel 0: the broker says why, and is gone."""
+
 _ACK, _REJECT = int.from_bytes(ACK), 0x003C005A
 _SIZE, _TAG = Struct(">Q"), Struct(">QB")
 _ANSWER = Struct(">BHIIQBB")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from urllib.parse import urlsplit
 
+from redrive.brokers.rabbitmq.address import place_of
 from redrive.brokers.rabbitmq.design import TopologyDesign
 from redrive.brokers.rabbitmq.difference import (
     ChangeKind,
@@ -102,8 +102,7 @@ def _said(error: Exception) -> str:
 
 @asynccontextmanager
 async def _connected(url: str) -> AsyncIterator[AbstractConnection]:
-    parts = urlsplit(url)
-    place = f"{parts.scheme}://{parts.hostname}:{parts.port or (5671 if parts.scheme == 'amqps' else 5672)}"
+    place = place_of(url)
     line = BrokerLine(url, place, "redrive topology")
     connection = await line.connection()
     try:

@@ -10,8 +10,9 @@ import json
 from base64 import b64encode
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
+from redrive.brokers.rabbitmq.address import virtual_host
 from redrive.brokers.rabbitmq.definitions import from_lists
 from redrive.brokers.rabbitmq.topology import Topology
 from redrive.core.errors import ConfigurationError, StoreError, StoreUnavailable
@@ -25,23 +26,14 @@ async def read_topology(management: str, amqp: str) -> Topology:
     return await asyncio.to_thread(_read, management, amqp)
 
 
-def virtual_host(amqp: str) -> str:
-    """The virtual host that an AMQP address names; without a path it is `/`."""
-    return unquote(urlsplit(amqp).path[1:]) or "/"
-
-
 def _read(management: str, amqp: str) -> Topology:
-    parts, user = urlsplit(management), urlsplit(amqp)
-    if parts.scheme not in ("http", "https") or parts.hostname is None:
-        raise ConfigurationError(
-            "--management is not an address of the API: write http://broker.example:15672"
-        )
+    parts, user = _address(management), urlsplit(amqp)
     login = parts if parts.username else user
     name, password = unquote(login.username or "guest"), unquote(login.password or "guest")
     secret = b64encode(f"{name}:{password}".encode()).decode()
     here = quote(virtual_host(amqp), safe="")
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection = kind(parts.hostname, parts.port, timeout=_PATIENCE_S)
+    connection = kind(parts.hostname or "", parts.port, timeout=_PATIENCE_S)
     place = f"{parts.scheme}://{parts.hostname}:{connection.port}"
     base = parts.path.rstrip("/")
     try:
@@ -54,8 +46,24 @@ def _read(management: str, amqp: str) -> Topology:
         raise StoreUnavailable(
             f"the management API at {place} does not answer ({error}): is the plugin rabbitmq_management on?"
         ) from error
+    except (ValueError, TypeError, LookupError) as error:
+        raise StoreError(
+            f"{place} is not the management API of RabbitMQ: its port is 15672 unless it was configured"
+        ) from error
     finally:
         connection.close()
+
+
+def _address(management: str) -> SplitResult:
+    try:
+        parts = urlsplit(management)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return parts
+    except ValueError:
+        pass
+    raise ConfigurationError(
+        "--management is not an address of the API: write http://broker.example:15672"
+    ) from None
 
 
 def _list(connection: HTTPConnection, path: str, secret: str, place: str) -> list[dict[str, Any]]:

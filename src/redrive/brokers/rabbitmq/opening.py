@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from redrive.brokers.rabbitmq.address import check_address
 from redrive.brokers.rabbitmq.design import QueueDesign, RetryMode, TopologyDesign
 from redrive.brokers.rabbitmq.design_file import read_design
 from redrive.core.errors import ConfigurationError, MissingExtra
@@ -21,6 +22,7 @@ def make_carrier(url: str, place: str, settings: BrokerSettings, now: Callable[[
     """The carrier of an address; `place` is the address as it may be shown."""
     if find_spec("aiormq") is None:
         raise MissingExtra("amqp://", "rabbitmq")
+    check_address(url)
     from redrive.brokers.rabbitmq.carrier import RabbitCarrier
 
     return RabbitCarrier(

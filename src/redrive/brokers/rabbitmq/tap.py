@@ -2,20 +2,22 @@
 
 The driver connects, opens channels, declares, beats and closes. For each message it makes tasks, futures and
 objects that cost more than all that Redrive does with one: what a taker takes costs none of them. Known
-weakness: it reads no more of AMQP than where a frame ends, and leaves all that is wrong to the driver.
+weakness: it reads no more of AMQP than where a frame ends, and leaves all that is wrong to the driver. Only
+the broker's last words are noted, since the driver does not pass them on while it connects.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import aiormq
 from aiormq.abc import AbstractChannel, ChannelFrame
 from yarl import URL
 
-from redrive.brokers.rabbitmq.frames import BEAT, END, FRAME
+from redrive.brokers.rabbitmq.frames import BEAT, CLOSE, END, FRAME
 
 _BEAT_S = 1.0
 _SEND_S = 10.0
@@ -32,9 +34,10 @@ class Taker(Protocol):
 class FrameTap(asyncio.StreamReader):
     """What the driver reads from: everything that no taker takes."""
 
-    def __init__(self) -> None:
+    def __init__(self, closed: Callable[[int, str], None] = lambda code, text: None) -> None:
         loop = asyncio.get_running_loop()
         super().__init__(loop=loop)
+        self._closed = closed
         self.takers: dict[int, Taker] = {}
         self._partial = b""
         self._now_s = loop.time
@@ -51,6 +54,8 @@ class FrameTap(asyncio.StreamReader):
             taker = self.takers.get(channel)
             if taker is None or data[end - 1] != END or not taker.take(kind, data[at + FRAME.size : end - 1]):
                 passed.append(data[at:end])
+                if not channel and data.startswith(CLOSE, at + FRAME.size):
+                    self._closed(*_read_close(data[at + FRAME.size : end - 1]))
             at = end
         self._partial = data[at:]
         if passed:
@@ -74,15 +79,17 @@ class FrameTap(asyncio.StreamReader):
 
 
 class TappedTransport(aiormq.TransportFactory):
-    """Connects as the driver does, with a tap in between."""
+    """Connects as the driver does, with a tap in between. `last_words`: by which code and text the broker
+    closed the connection that was made last."""
 
     tap: FrameTap
+    last_words: tuple[int, str] | None = None
 
     async def create(self, url: URL, **options: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         provider: aiormq.SSLContextProvider = options.pop("ssl_context_provider")
         secured = await provider.get_context() if url.scheme == "amqps" else None
         loop = asyncio.get_running_loop()
-        self.tap = FrameTap()
+        self.tap, self.last_words = FrameTap(self._note), None
         protocol = asyncio.StreamReaderProtocol(self.tap, loop=loop)
         try:
             transport, _ = await loop.create_connection(
@@ -93,6 +100,14 @@ class TappedTransport(aiormq.TransportFactory):
         except OSError as error:
             raise aiormq.AMQPConnectionError(*error.args) from error
         return self.tap, asyncio.StreamWriter(transport, protocol, self.tap, loop)
+
+    def _note(self, code: int, text: str) -> None:
+        self.last_words = code, text
+
+
+def _read_close(payload: bytes) -> tuple[int, str]:
+    code, text = payload[len(CLOSE) :][:2], payload[len(CLOSE) + 2 :]
+    return int.from_bytes(code), text[1 : 1 + text[0]].decode("utf-8", "replace") if text else ""
 
 
 async def send(channel: AbstractChannel, payload: bytes, *, drained: bool = False) -> None:
