@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redrive.core.store import Store
+from redrive.core.verdict import Reason
 from redrive.office.beginnings import AmbiguousId, whole_id
 from redrive.office.emptiness import TermAlone, explain_empty
 from redrive.office.filters import parse
@@ -67,3 +68,15 @@ async def test_a_letter_is_named_by_the_beginning_of_its_id_where_that_is_enough
     assert await whole_id(index, first[: max(4, common + 1)].upper()) == first
     assert await whole_id(index, "0000-nothing") is None
     assert await whole_id(index, "ffffff") is None
+
+
+async def test_a_reason_that_no_letter_has_is_told_with_those_near_it(index: Index, store: Store) -> None:
+    await bury(store, [letter(store, reason=Reason.EXHAUSTED), letter(store, reason=Reason.PERMANENT)])
+    told = await explain_empty(index, parse("reason:exhaust"))
+    assert list(told.sentences) == ["no reason exhaust; exhausted has 1"]
+
+
+async def test_a_word_of_a_failures_text_is_a_reason_that_letters_have(index: Index, store: Store) -> None:
+    await bury(store, [letter(store, why="mailbox full", code="552")])
+    told = await explain_empty(index, parse("reason:full code:999"))
+    assert [one.field for one in told.near] == ["code"]

@@ -7,7 +7,7 @@ short time, and what would take longer is left unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -17,7 +17,9 @@ import apsw
 from redrive.core.redaction import redact
 from redrive.machine.statements import load_sections
 from redrive.office.filters import Condition, Filter
-from redrive.office.filters.terms import Named, NameField, Term
+from redrive.office.filters.names import REASON
+from redrive.office.filters.terms import Named, NameField, Reasoned, Term
+from redrive.office.filters.values import Pattern
 from redrive.office.index import Index, TimeLimit
 from redrive.office.index.find import count
 
@@ -92,22 +94,24 @@ class _Looking:
     def look(self, db: apsw.Connection, asked: Filter, alone: list[tuple[Term, Condition]]) -> None:
         for leaf in asked.leaves:
             if isinstance(leaf, Named) and leaf.field in _SHOWN_FIELDS and not leaf.negated:
-                self._compare(db, leaf)
+                self._compare(db, leaf.field, leaf.values)
         for term, condition in sorted(alone, key=lambda one: one[1].deep is not None):
             self.counts[term] = count(db, condition)
+            if isinstance(term, Reasoned) and not term.negated and not self.counts[term]:
+                self._compare(db, REASON, term.values)
 
-    def _compare(self, db: apsw.Connection, leaf: Named) -> None:
-        there = self._values(db, leaf.field)
-        for value in leaf.values:
+    def _compare(self, db: apsw.Connection, field: str, values: Iterable[str | Pattern]) -> None:
+        there = self._values(db, field)
+        for value in values:
             if isinstance(value, str) and value not in there and len(self.near) < TERMS:
                 alike = _alike(value, there)
                 chosen = alike or list(there)[:NEAR]
                 shown = tuple((one, there[one]) for one in chosen)
-                self.near.append(Near(leaf.field.value, value, bool(alike), shown))
+                self.near.append(Near(field, value, bool(alike), shown))
 
-    def _values(self, db: apsw.Connection, field: NameField) -> dict[str, int]:
+    def _values(self, db: apsw.Connection, field: str) -> dict[str, int]:
         """The field's values with their letters, the most frequent first."""
-        statement = _SQL["values"].format(column=field.value, narrow=self._everything.narrow)
+        statement = _SQL["values"].format(column=field, narrow=self._everything.narrow)
         rows = db.execute(statement, {**self._everything.bindings, "size": _VALUES})
         return {value: letters for value, letters in rows if not self._masked or redact(value) == value}
 

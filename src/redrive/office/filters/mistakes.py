@@ -10,7 +10,7 @@ import re
 
 from redrive.core.errors import RedriveError
 from redrive.office.filters.names import field_name
-from redrive.office.filters.values import FOREIGN, OPERATORS, is_text_word
+from redrive.office.filters.values import FOREIGN, OPERATORS, PLUS, is_text_word
 
 CURLY = "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2018\u2019\u201a\u201b\uff02`"
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
@@ -70,6 +70,8 @@ def check_word(text: str, begin: int, end: int) -> None:
         raise FilterError(
             begin, f"{word!r} is an operator", f'write {word.upper()}, or "{word}" for the text'
         )
+    if word == PLUS:
+        raise FilterError(begin, "a lone +", "leave it out: terms that stand together must all hold")
     if word in FOREIGN:
         advice = f'combine terms by AND, OR, NOT; write "{word}" in quotes for the text'
         raise FilterError(begin, f"there is no operator {word}", advice)
@@ -83,7 +85,8 @@ def check_word(text: str, begin: int, end: int) -> None:
         )
     if field is not None:
         asked = _ASKED.match(text, end + 1)
-        value = asked[0] if asked and is_text_word(asked[0]) and ":" not in asked[0] else "VALUE"
+        meant = asked and is_text_word(asked[0].upper()) and ":" not in asked[0]
+        value = asked[0] if asked and meant else "VALUE"
         advice = f'write {word}:{value}, or "{word}" in quotes for the text'
         raise FilterError(begin, f"{word!r} is a field and has no value", advice)
     if any(sign in word for sign in "*?") or word.startswith("%") or word.endswith("%"):

@@ -16,7 +16,7 @@ from redrive.office.filters.mistakes import FilterError
 LENGTH = 2_000
 _UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _SIGNS = (">=", "<=", ">", "<")
-_WORD_ENDS = ':"()=<>!&|,' + mistakes.CURLY + mistakes.ODD_SIGNS
+_WORD_ENDS = ':"()=<>!~&|,' + mistakes.CURLY + mistakes.ODD_SIGNS
 _VALUE_ENDS = ',"()' + mistakes.CURLY
 
 

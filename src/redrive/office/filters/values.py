@@ -13,6 +13,7 @@ from itertools import product
 from redrive.office.filters.names import NameField, field_name
 
 OPERATORS = frozenset(("and", "or", "not"))
+PLUS = "+"
 FOREIGN = frozenset(("XOR", "EXCEPT", "WITHOUT", "UNLESS", "WHERE", "LIKE", "IN", "IS", "BETWEEN"))
 FINGERPRINT_LENGTH = 16
 ID_LENGTH = 36
@@ -91,7 +92,7 @@ def check_bare(text: str) -> None:
 
 def is_text_word(text: str) -> bool:
     """Whether a bare word is text: no operator of this or another language, and no field's name."""
-    return text.lower() not in OPERATORS and text not in FOREIGN and field_name(text) is None
+    return text.lower() not in OPERATORS and text not in FOREIGN and text != PLUS and field_name(text) is None
 
 
 def plain_name(field: NameField, text: str) -> str:
