@@ -96,11 +96,15 @@ def make_store(settings: Settings) -> Store:
     """The store that the settings name, not yet opened."""
     kind = _KINDS.get(_scheme(settings.store))
     if kind is None:
-        known = ", ".join(f"{scheme}://" for scheme in _KINDS)
-        raise ConfigurationError(
-            f"store: the scheme {_scheme(settings.store)[:20]!r} is not known: use one of {known}"
-        )
+        raise ConfigurationError(f"store: {_unknown(settings.store)}")
     return kind.make(settings)
+
+
+def _unknown(url: str) -> str:
+    known = f"use one of {', '.join(f'{scheme}://' for scheme in _KINDS)}"
+    if ":" in url or "@" in url:
+        return f"the scheme {_scheme(url)[:20]!r} is not known: {known}"
+    return f"{url[:80]!r} is not the address of a store: for this file write {_FILE}{url[:80]}; or {known}"
 
 
 def _scheme(url: str) -> str:

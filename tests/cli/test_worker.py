@@ -13,6 +13,7 @@ from tests.cli.conftest import Shop
 from tests.cli.processes import ENVIRONMENT, finish, started
 from tests.servers import free_port, start_redis
 
+MADE = "from redrive import Redrive\napp = Redrive()\n"
 APP = """
 from redrive import Redrive
 app = Redrive()
@@ -151,10 +152,11 @@ def test_with_mail_it_is_the_gateway_to_the_configured_relay(
         (APP, "nowhere:app", "no module 'nowhere'"),
         (APP, "shop:nothing", "no 'nothing'"),
         (APP, "shop:charge", "not a Redrive app"),
-        ("from redrive import Redrive\napp = Redrive()", "shop:app", "no handler"),
+        (MADE, "shop:app", "no handler"),
         ("import missing_library", "shop:app", "No module named 'missing_library' (shop.py, line 1)"),
         ("x = 1\n1 / 0", "shop:app", "division by zero (shop.py, line 2)"),
         ("def f(:", "shop:app", "SyntaxError"),
+        (f"{MADE}@app.handler\ndef f(x): ...", "shop:app", "not @app.handler alone (shop.py, line 3)"),
     ],
 )
 def test_what_cannot_be_run_is_told_in_one_line(shop: Shop, text: str, target: str, said: str) -> None:

@@ -21,6 +21,8 @@ from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags
 from redrive.config import Settings, mask_url
 
+_OURS = Path(__file__).parents[1]
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -163,7 +165,11 @@ def _import(module_name: str) -> ModuleType:
 
 
 def _import_failed(module_name: str, error: Exception) -> CommandError:
-    frames = traceback.extract_tb(error.__traceback__)
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not Path(frame.filename).is_relative_to(_OURS)
+    ]
     placed = isinstance(error, SyntaxError) or not frames
     place = "" if placed else f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
     return CommandError(

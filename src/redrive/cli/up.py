@@ -16,7 +16,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from redrive.cli.counts import AttemptCounts
-from redrive.cli.demo.gateway import RunningGateway, quick_settings, running
+from redrive.cli.demo.gateway import RunningGateway, check_seconds, quick_settings, running
 from redrive.cli.demo.page import ENDING, draw, head, hints, page, run_together, trial, welcome
 from redrive.cli.demo.story import Sentence, Story, WorkerFigures, figures_document, teller, total
 from redrive.cli.demo.traffic import RATE, send_traffic, tenant_clients
@@ -56,8 +56,7 @@ async def up(
     allow_unsafe
         Also use a Redis server that evicts, or keeps its data in memory only: messages may be lost.
     """
-    if seconds is not None and seconds <= 0:
-        raise CommandError(f"--seconds is {seconds:g}: more than 0", Exit.USAGE)
+    check_seconds(seconds)
     check_port(mailbox_port, "--mailbox-port")
     settings = quick_settings(flags, listen=listen, **unsafe_flags(allowed=allow_unsafe))
     if demo and settings.names_relay:

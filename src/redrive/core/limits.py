@@ -28,7 +28,7 @@ class Rate(Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.count < 1 or self.period_s <= 0:
             raise ConfigurationError(
-                f"a rate is at least 1 in more than 0 seconds, not {self.count}/{self.period_s}s"
+                f"rate {self} lets nothing through: write at least 1, such as 1/s or 100/min"
             )
 
     def __str__(self) -> str:

@@ -15,7 +15,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from redrive.cli.demo.fates import Fates
-from redrive.cli.demo.gateway import quick_settings, running
+from redrive.cli.demo.gateway import check_seconds, quick_settings, running
 from redrive.cli.demo.page import ENDING, draw, head, hints, page, run_together
 from redrive.cli.demo.story import figures_document, teller, total
 from redrive.cli.demo.traffic import RATE, TENANTS, ApiClient, send_traffic, tenant_clients
@@ -67,8 +67,7 @@ async def demo(
 
 
 def _check(seconds: float, rate: float, url: str | None, key: tuple[str, ...]) -> None:
-    if seconds <= 0:
-        raise CommandError(f"--seconds is {seconds:g}: more than 0", Exit.USAGE)
+    check_seconds(seconds)
     if not 0 < rate <= _FASTEST:
         raise CommandError(f"--rate is {rate:g}: more than 0, at most {_FASTEST:g}", Exit.USAGE)
     if (url is None) != (not key) or len(key) > len(TENANTS):

@@ -7,6 +7,7 @@ and shares `email:send` with no other worker: mails meant for a relay would end 
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import socket
 from collections.abc import AsyncIterator
@@ -44,6 +45,12 @@ class RunningGateway:
     def relay(self) -> str:
         """Where mails go, fit to be shown."""
         return self.mailbox.url if self.mailbox else str(self.app.settings.values()["mail"])
+
+
+def check_seconds(seconds: float | None) -> None:
+    """How long to run: a length that ends, or None."""
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise CommandError(f"--seconds is {seconds:g}: more than 0", Exit.USAGE)
 
 
 def quick_settings(flags: Flags, **more: object) -> Settings:
