@@ -85,10 +85,11 @@ class Settler:
         if len(self._waiting) >= _COMPANY or (last and self._outstanding() <= 1):
             self._enough.set()
 
-    def hurry(self) -> None:
-        """Settle now what waits: a claim is about to write, and both can share one durable write."""
+    def hurry(self) -> bool:
+        """Settle now what waits, if anything does: a claim is about to write, and both share one write."""
         if self._waiting:
             self._enough.set()
+        return bool(self._waiting)
 
     def nudge(self) -> None:
         """Wake the loops so that they see that the worker stops."""

@@ -111,8 +111,8 @@ class Station:
     async def _claim(self, limit: int, *, alone: bool) -> Claimed:
         """A claim that got no answer is asked again under its token, so that nothing it took lapses."""
         with self._slots.claiming():
-            self._settler.hurry()
-            await asyncio.sleep(0)
+            if self._settler.hurry():
+                await asyncio.sleep(0)
             claimed = await self._source.claim(
                 Claim(
                     queue=self.served.queue,
