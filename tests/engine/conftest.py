@@ -36,11 +36,13 @@ class Events:
     def __init__(self, app: Redrive) -> None:
         self.told: list[Event] = []
         self._changed = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
         app.telemetry.add(self._add)
 
     def _add(self, event: Event) -> None:
+        """Called from the keeper's thread too."""
         self.told.append(event)
-        self._changed.set()
+        self._loop.call_soon_threadsafe(self._changed.set)
 
     def of(self, kind: type[Event]) -> list[Event]:
         return [event for event in self.told if isinstance(event, kind)]
@@ -48,8 +50,8 @@ class Events:
     async def wait_for(self, kind: type[Event], count: int = 1) -> list[Event]:
         async with asyncio.timeout(30):
             while len(found := self.of(kind)) < count:
-                self._changed.clear()
                 await self._changed.wait()
+                self._changed.clear()
         return found
 
 
@@ -74,8 +76,8 @@ async def app(make_app: MakeApp) -> AsyncIterator[Redrive]:
 async def each_app(
     request: pytest.FixtureRequest, make_app: MakeApp, tmp_path: Path
 ) -> AsyncIterator[Redrive]:
-    """An app on every store in turn, with short leases."""
-    flags: dict[str, object] = {"worker.lease_s": 2.0}
+    """An app on every store in turn."""
+    flags: dict[str, object] = {}
     if request.param == "redis":
         flags["store"] = f"{request.getfixturevalue('redis_url')}?prefix=engine:{uuid.uuid4().hex[:12]}"
     async with make_app(**flags) as opened:

@@ -10,10 +10,11 @@ import functools
 import gc
 import sys
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import pytest
@@ -182,7 +183,7 @@ async def test_whatever_is_raised_is_counted_and_kept_with_its_reason(each_app: 
 
 
 async def test_later_takes_seconds_and_never_spins(each_app: Redrive) -> None:
-    begun: Counter[str] = Counter()
+    begun: defaultdict[str, list[int]] = defaultdict(list)
     answers: dict[str, Any] = {
         "now": 0,
         "past": timedelta(hours=-1),
@@ -193,7 +194,7 @@ async def test_later_takes_seconds_and_never_spins(each_app: Redrive) -> None:
 
     @each_app.handler("orders")
     async def handle(name: str) -> None:
-        begun[name] += 1
+        begun[name].append(each_app.store.now())
         if name in answers:
             raise Later(answers[name])
 
@@ -202,7 +203,9 @@ async def test_later_takes_seconds_and_never_spins(each_app: Redrive) -> None:
     async with working(each_app) as events:
         await each_app.submit("orders", "ordinary")
         await events.wait_for(Completed)
-    assert begun == dict.fromkeys([*answers, "ordinary"], 1)
+    assert begun.keys() == {*answers, "ordinary"}
+    assert all(later - sooner >= 1_000 for times in begun.values() for sooner, later in pairwise(times))
+    assert [len(begun[name]) for name in ("soon", "text", "never", "ordinary")] == [1] * 4
     due = {}
     for name, message_id in ids.items():
         account = await each_app.store.get(message_id)

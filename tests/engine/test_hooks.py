@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import pytest
 
-from redrive import ConfigurationError, Permanent, Redrive, Submission, Temporary
+from redrive import ConfigurationError, Permanent, Redrive, RetryPolicy, Submission, Temporary
 from redrive.core.lifecycle import State
 from redrive.engine import hooks as engine_hooks
 from redrive.engine import totals as engine_totals
@@ -27,6 +27,7 @@ from redrive.telemetry.events import (
 from redrive.telemetry.hooks import HOOKS, INTERNAL
 from redrive.testing import trial
 from tests.engine.conftest import Events, MakeApp, working
+from tests.waiting import wait_until
 
 
 def test_every_event_has_a_hook_or_is_internal() -> None:
@@ -42,7 +43,7 @@ async def test_each_death_retry_and_completion_is_heard_of_once_after_it_is_dura
     app, heard = each_app, list[tuple[str, str]]()
     states: list[State] = []
 
-    @app.handler("orders")
+    @app.handler("orders", retry=RetryPolicy(attempts=3, base_s=600.0, cap_s=600.0))
     async def handle(payload: str) -> None:
         if payload == "bad":
             raise Permanent("no such account")
@@ -211,6 +212,7 @@ async def test_a_def_hook_past_its_limit_keeps_its_thread_and_nobody_waits_for_i
             await events.wait_for(HookFailed, engine_hooks._STUCK_THREADS)
             await events.wait_for(Completed, engine_hooks._STUCK_THREADS + 3)
             await app.hooks_idle()
+            await wait_until(lambda: len(calls) >= engine_hooks._STUCK_THREADS, 20, "every thread has begun")
             assert len(calls) == engine_hooks._STUCK_THREADS
         release.set()
 

@@ -14,7 +14,7 @@ from datetime import timedelta
 from redrive import Redrive
 from redrive.wiring import load
 
-flags = {"store": "sqlite:///stuck.db", "worker.lease_s": 0.3}
+flags = {"store": "sqlite:///stuck.db", "worker.lease_s": 3.0}
 app = Redrive(settings=load(flags, environ={}))
 
 @app.handler("orders", deadline=timedelta(seconds=0.2))

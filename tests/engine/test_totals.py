@@ -18,7 +18,7 @@ from redrive.core.store import Store
 from redrive.core.totals import Flow, Total, TotalsBatch
 from redrive.engine.totals import TotalsDuty
 from redrive.stores.sqlite import SqliteStore
-from redrive.telemetry.events import Completed, Event
+from redrive.telemetry.events import Buried, Completed, Event, RetryScheduled
 from tests.engine.conftest import MakeApp, working
 from tests.servers import free_port, start_redis
 from tests.waiting import wait_until
@@ -59,7 +59,8 @@ async def test_what_a_worker_did_is_in_the_store_when_it_has_ended(each_app: Red
     async with working(each_app) as told:
         await each_app.submit_many("orders", [Submission(word) for word in words])
         await told.wait_for(Completed, 7)
-        await wait_until(lambda: len(told.told) >= 10, 10, "all was told")
+        await told.wait_for(Buried, 2)
+        await told.wait_for(RetryScheduled)
         await wait_until(lambda: _has(each_app.store, "dead", 2), 10, "the totals are in the store")
     found = await flows(each_app.store)
     assert (found["accepted"], found["done"], found["dead"]) == (10, 7, 2)

@@ -18,7 +18,7 @@ from redrive.core.lifecycle import State
 from redrive.core.ports import Claim
 from redrive.core.verdict import Release, Settlement
 from redrive.office.audit import Actor
-from redrive.telemetry.events import Completed, HandlerOverran, Released, RetryScheduled, WorkerStopping
+from redrive.telemetry.events import Completed, HandlerOverran, Released, RetryScheduled
 from tests.waiting import wait_until
 
 from .conftest import Events, MakeApp, working
@@ -144,6 +144,7 @@ async def test_a_def_handler_past_its_deadline_keeps_its_slot_and_its_result_sta
         await events.wait_for(HandlerOverran)
         await app.submit("orders", 2)
         assert await _state(app, first.id) is State.CLAIMED
+        await wait_until(lambda: bool(runs), 20, "its thread has begun")
         assert runs == [1]
         let_go.set()
         await events.wait_for(Completed, 2)
@@ -160,10 +161,15 @@ async def test_stopping_lets_running_attempts_finish_and_gives_the_rest_back(app
         await finish.wait()
         done.append(number)
 
+    async def finish_when_no_more_begin() -> None:
+        await wait_until(lambda: _begins_no_more(app), 20, "the worker stops")
+        finish.set()
+
     receipts = [await app.submit("orders", number) for number in range(3)]
     async with working(app):
         await begun.wait()
-        asyncio.get_running_loop().call_later(0.05, finish.set)
+        finishing = asyncio.create_task(finish_when_no_more_begin())
+    await finishing
     assert done == [0]
     accounts = [await app.store.get(receipt.id) for receipt in receipts]
     states = [(account.state, account.progress.attempts) for account in accounts if account]
@@ -360,7 +366,7 @@ async def test_what_a_claim_brings_while_the_worker_stops_goes_back_at_once(
     work = asyncio.create_task(app.run(signals=False))
     await wait_until(lambda: _claims_under_way(app) == 1, 20, "a claim is under way")
     work.cancel()
-    await events.wait_for(WorkerStopping)
+    await wait_until(lambda: _begins_no_more(app), 20, "the worker stops")
     another_program.execute("rollback")
     await asyncio.wait([work])
     another_program.close()
@@ -376,3 +382,9 @@ async def test_what_a_claim_brings_while_the_worker_stops_goes_back_at_once(
 def _claims_under_way(app: Redrive) -> int:
     worker = app._work._worker
     return worker._slots.held if worker is not None else 0
+
+
+def _begins_no_more(app: Redrive) -> bool:
+    """Whether the running worker was told to stop, and every station of it knows."""
+    worker = app._work._worker
+    return worker is not None and all(station._stopping for station in worker._stations)

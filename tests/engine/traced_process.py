@@ -35,7 +35,7 @@ async def main(what: str, store: str, path: str) -> None:
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(LineExporter(Path(path))))
     trace.set_tracer_provider(provider)
-    flags = {"store": store, "profile": "development", "telemetry.tracing": True}
+    flags = {"store": store, "profile": "development", "telemetry.tracing": True, "retry.base_s": 2.0}
     app = Redrive(settings=load(flags, environ={}, folder=Path(path).parent))
 
     @app.handler("orders")
