@@ -165,7 +165,7 @@ LETTER_ACTS = (
         "preview",
         ("dlq", "redrive", "--all", "--dry-run"),
         _preview,
-        ("POST", "/operations?dryRun=true", {"kind": "redrive", "filter": ""}),
+        ("POST", "/operations?dryRun=true", {"kind": "redrive", "all": True}),
         lambda told: told["preview"],
     ),
     Act(

@@ -67,7 +67,7 @@ async def test_many_letters_have_a_canary_and_a_rate_unless_it_is_said_otherwise
 ) -> None:
     await dead(app.store, 21)
     for address, usual in (
-        ("operations", {"kind": "redrive", "filter": ""}),
+        ("operations", {"kind": "redrive", "all": True}),
         ("queues/orders/re-drive", {"limit": 50}),
     ):
         preview = good(await operator.post(f"{DLQ}/{address}?dryRun=true", json=usual))
@@ -80,12 +80,16 @@ async def test_many_letters_have_a_canary_and_a_rate_unless_it_is_said_otherwise
 async def test_it_must_be_said_which_letters_are_meant(operator: httpx.AsyncClient) -> None:
     for order in (
         {"kind": "discard"},
-        {"kind": "discard", "ids": ["a"], "filter": ""},
+        {"kind": "discard", "ids": ["a"], "all": True},
         {"kind": "discard", "ids": ["a"], "limit": 3},
-        {"kind": "discard", "filter": "", "canary": 5},
-        {"kind": "export", "filter": "", "file": "/etc/passwd"},
-        {"kind": "restore", "filter": ""},
+        {"kind": "discard", "all": True, "canary": 5},
+        {"kind": "export", "all": True, "file": "/etc/passwd"},
+        {"kind": "restore", "all": True},
         {"kind": "redrive", "ids": []},
+        {"kind": "discard", "filter": ""},
+        {"kind": "discard", "filter": " "},
+        {"kind": "discard", "all": False},
+        {"kind": "discard", "filter": "code:550", "all": True},
     ):
         problem(await operator.post(f"{DLQ}/operations", json=order), 422, "invalid")
     order = {"kind": "redrive", "filter": "oops:1"}
@@ -126,7 +130,7 @@ async def test_an_operation_is_paused_and_goes_on(app: Redrive, operator: httpx.
 
 
 async def test_operations_are_listed_newest_first_in_pages(operator: httpx.AsyncClient) -> None:
-    order = {"kind": "redrive", "filter": ""}
+    order = {"kind": "redrive", "all": True}
     started = [good(await operator.post(f"{DLQ}/operations", json=order), 202)["id"] for _ in range(3)]
     first = good(await operator.get(f"{DLQ}/operations?limit=2"))
     rest = good(await operator.get(f"{DLQ}/operations?limit=2&cursor={first['cursor']}"))
@@ -163,9 +167,9 @@ async def test_letters_do_not_go_to_the_mail_gateway_or_to_a_queue_that_is_not_t
     await dead(app.store, 1, queue="email:send")
     await dead(app.store, 1, tenant="globex", queue="invoices")
     for name in ("email:send", "email:send:dlq"):
-        order = {"kind": "redrive", "filter": "", "toQueue": name}
+        order = {"kind": "redrive", "all": True, "toQueue": name}
         problem(await operator.post(f"{DLQ}/operations", json=order), 422, "invalid")
-    order = {"kind": "redrive", "filter": "", "toQueue": "nobody"}
+    order = {"kind": "redrive", "all": True, "toQueue": "nobody"}
     problem(await operator.post(f"{DLQ}/operations", json=order), 422, "invalid")
     elsewhere = order | {"toQueue": "invoices"}
     problem(await acme_operator.post(f"{DLQ}/operations", json=elsewhere), 422, "invalid")
@@ -289,5 +293,5 @@ async def test_a_queues_redrive_carries_the_instant_of_its_dry_run(
 async def test_an_instant_that_no_dry_run_gave_is_refused(
     operator: httpx.AsyncClient, as_of: str | int
 ) -> None:
-    order = {"kind": "discard", "filter": "", "asOf": as_of}
+    order = {"kind": "discard", "all": True, "asOf": as_of}
     problem(await operator.post(f"{DLQ}/operations", json=order), 422, "invalid")

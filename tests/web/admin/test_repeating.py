@@ -42,7 +42,7 @@ async def test_the_same_request_again_is_answered_with_the_first_ones_operation(
 
 
 async def test_ten_tries_at_once_start_one_operation(operator: httpx.AsyncClient) -> None:
-    order = {"kind": "redrive", "filter": ""}
+    order = {"kind": "redrive", "all": True}
     answers = await asyncio.gather(
         *(operator.post(f"{DLQ}/operations", json=order, headers=KEY) for _ in range(10))
     )
@@ -66,7 +66,7 @@ async def test_a_key_belongs_to_one_request_of_one_caller(
     app: Redrive, operator: httpx.AsyncClient, acme_operator: httpx.AsyncClient
 ) -> None:
     await dead(app.store)
-    order = {"kind": "redrive", "filter": ""}
+    order = {"kind": "redrive", "all": True}
     first = good(await operator.post(f"{DLQ}/operations", json=order, headers=KEY), 202)
     other = order | {"kind": "discard"}
     problem(await operator.post(f"{DLQ}/operations", json=other, headers=KEY), 422, "idempotency-key-reused")
@@ -85,7 +85,7 @@ async def test_a_key_is_not_used_up_by_a_request_that_was_refused_or_a_dry_run(
     await dead(app.store)
     wrong = {"kind": "redrive", "filter": "oops:1"}
     problem(await operator.post(f"{DLQ}/operations", json=wrong, headers=KEY), 400, "bad-query")
-    order = {"kind": "redrive", "filter": ""}
+    order = {"kind": "redrive", "all": True}
     good(await operator.post(f"{DLQ}/operations?dryRun=true", json=order, headers=KEY))
     assert (
         "idempotent-replayed"

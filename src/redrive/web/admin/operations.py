@@ -40,7 +40,7 @@ LetterId = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
 class OrderBody(
     msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True
 ):
-    """What to do with which letters: `ids`, or those of a `filter` (an empty one: all), the oldest `limit`.
+    """What to do with which letters: `ids`, those of a `filter`, or `all`, and of them the oldest `limit`.
 
     `undiscard` brings back what was discarded and is kept. `canary` letters go first and are waited for;
     `ramp`: ever larger parts follow. Without them a re-drive of more than 20 has a canary of 5 and the rate
@@ -52,6 +52,7 @@ class OrderBody(
     kind: Literal["redrive", "discard", "undiscard"]
     ids: Annotated[list[LetterId], msgspec.Meta(min_length=1, max_length=NAMED_LETTERS)] | None = None
     filter: Annotated[str, msgspec.Meta(max_length=2_000)] | None = None
+    all: bool = False
     limit: Annotated[int, msgspec.Meta(ge=1, le=_ALL)] | None = None
     rate: Annotated[str, msgspec.Meta(max_length=20)] | None = None
     canary: Annotated[int, msgspec.Meta(ge=0, le=CHUNK)] | None = None
@@ -171,9 +172,10 @@ class OperationRoom(StartingRoom):
         return respond(200, operations.document(await operations.show(name)))
 
     async def _order(self, call: Call, body: OrderBody) -> Order:
-        if (body.ids is None) == (body.filter is None):
-            error = FieldError("filter", 'give ids, or a filter: "" means all letters')
-            raise Refusal(INVALID, "it is not said which letters are meant: see errors", [error])
+        if (body.ids is not None, body.filter is not None, body.all).count(True) != 1:
+            raise _unclear('give ids, a filter, or "all": true; one of them')
+        if body.filter is not None and not body.filter.strip():
+            raise _unclear('is empty, which matches every letter: write "all": true for that')
         acting = self.acting(call)
         acting.view.filter(body.filter or "")
         return Order(
@@ -204,6 +206,13 @@ async def target(queues: Queues, given: str) -> str:
     if queue == MAIL_QUEUE:
         raise _no_target("belongs to the mail gateway: send mails to /v1/emails")
     return queue
+
+
+def _unclear(problem: str) -> Refusal:
+    """A forgotten value never means every letter."""
+    return Refusal(
+        INVALID, "it is not said which letters are meant: see errors", [FieldError("filter", problem)]
+    )
 
 
 def _no_target(problem: str) -> Refusal:
