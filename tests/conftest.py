@@ -9,12 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.brokers.server import RabbitServer, start_rabbitmq
 from tests.servers import RedisCluster, start_cluster, start_redis, start_valkey
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a private folder in it
 ROOM = 4 * 1024**3
+
+
+settings.load_profile("ci")
+"""Hypothesis' own: the same examples in every run, each for as long as it takes. Chance has `long` runs."""
 
 
 def pytest_configure() -> None:
