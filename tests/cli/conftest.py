@@ -103,3 +103,10 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.chdir(tmp_path)
     return Shop(tmp_path, capsys)
+
+
+@pytest.fixture
+def late_retries(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What failed for now is tried again in an hour: however slow this machine is, it still waits."""
+    for variable in ("REDRIVE_RETRY_BASE_S", "REDRIVE_RETRY_CAP_S"):
+        monkeypatch.setenv(variable, "3600")

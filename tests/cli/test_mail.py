@@ -82,6 +82,7 @@ def test_a_duplicate_names_the_first_and_another_mail_is_a_conflict(shop: Shop) 
     assert first in other.error
 
 
+@pytest.mark.usefixtures("late_retries")
 def test_show_tells_each_recipients_state_and_attempts(shop: Shop) -> None:
     to = ("--to", "reply-550-5.1.1@b.example", "--to", "fail-2-then-ok@b.example")
     mail_id = shop.ok("mail", "send", *MAIL, *to, "--text", "Hi")["jobId"]

@@ -66,6 +66,7 @@ def test_a_message_that_expired_unrun_has_no_attempt(shop: Shop) -> None:
     assert "never tried" in shop("dlq", "list").out
 
 
+@pytest.mark.usefixtures("late_retries")
 def test_show_tells_a_waiting_message_why(shop: Shop) -> None:
     message_id = shop.send({"temporary": "gateway timed out"})
     shop.work(jump=False)

@@ -52,7 +52,7 @@ def _interrupted(shop: Shop, number: signal.Signals, *chosen: str) -> str:
     for _ in range(4):
         shop.send({"permanent": "no"})
     shop.work()
-    arguments = ("dlq", "redrive", *chosen, "--rate", "1/min", "--yes")
+    arguments = ("dlq", "redrive", *chosen, "--rate", "1/h", "--yes")
     with started(shop.folder, *arguments) as process:
         assert process.stderr is not None
         while not process.stderr.readline().startswith("moving"):
@@ -108,7 +108,7 @@ def test_the_share_of_failures_is_judged_once_so_many_came_back(shop: Shop) -> N
     for _ in range(3):
         shop.send({"permanent": "no"})
     shop.work()
-    arguments = ("dlq", "redrive", "--all", "--rate", "2/s", "--halt-least", "1", "--yes", "--json")
+    arguments = ("dlq", "redrive", "--all", "--rate", "1/h", "--halt-least", "1", "--yes", "--json")
     with started(shop.folder, *arguments) as process:
         while process.poll() is None:
             shop.work()

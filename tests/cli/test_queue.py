@@ -20,6 +20,7 @@ TENANT = {
 }
 
 
+@pytest.mark.usefixtures("late_retries")
 def test_status_counts_what_waits_runs_is_done_and_is_dead(shop: Shop) -> None:
     shop.bury()
     shop.send(1)

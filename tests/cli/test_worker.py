@@ -80,6 +80,7 @@ def test_off_a_terminal_it_writes_json_only_and_logs_the_start_of_its_drain(
         process.send_signal(signal.SIGTERM)
         out, rest = process.communicate()
     lines += map(json.loads, rest.splitlines())
+    lines = [line for line in lines if line["message"] != "Event loop was blocked"]  # by a busy machine
     assert lines[0]["message"].startswith("REDRIVE_UNKNOWN in the environment is not a setting")
     assert "stops: it takes no new work" in lines[-2]["message"]
     assert lines[-1]["message"] == "Worker stopped"
