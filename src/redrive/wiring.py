@@ -14,7 +14,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from msgspec.structs import replace
 
@@ -137,20 +136,15 @@ def _sqlite_defaults(url: str, data: Path) -> StoreDefaults:
 
 def _redis(settings: Settings) -> Store:
     from redrive.stores.redis import RedisStore
+    from redrive.stores.redis.address import read_address
 
-    parts = urlsplit(settings.store)
-    query = dict(parse_qsl(parts.query))
-    prefix = query.pop("prefix", "redrive")
-    cluster = query.pop("cluster", None)
-    if cluster not in (None, "true", "false"):
-        raise ConfigurationError(f"store: cluster={cluster[:20]!r} in the address: write true or false")
-    plain = urlunsplit(parts._replace(query=urlencode(query)))
+    address = read_address(settings.store)
     return RedisStore(
-        plain,
-        prefix=prefix,
+        address.url,
+        prefix=address.prefix,
         finished=settings.finished,
         settings=settings.redis,
-        cluster=None if cluster is None else cluster == "true",
+        cluster=address.cluster,
     )
 
 
@@ -287,13 +281,14 @@ def make_office(
 ) -> Office:
     """What people do with an open store's messages and dead letters."""
     from redrive.mail import stored as mail
+    from redrive.mail.smtp.relay import relay_host
     from redrive.office.alerts.channels import Alerting
     from redrive.office.office import Office
     from redrive.office.operations.bodies import BodyRule
 
     bodies = {mail.QUEUE: BodyRule(mail.problem, mail.headers)}
     traces = make_traces(settings)
-    alerting = Alerting(settings.alerts, urlsplit(settings.mail).hostname, mail.QUEUE)
+    alerting = Alerting(settings.alerts, relay_host(settings.mail), mail.QUEUE)
     return Office(store, index, policy, settings.office, settings.retention, bodies, traces, alerting)
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from redrive import Redrive
 from redrive.core.errors import ConfigurationError
 from redrive.core.retry import RetryPolicy
-from redrive.wiring import load
+from redrive.wiring import load, make_store
 from tests.config.configured import configured
 
 IN_FILE = [
@@ -180,3 +181,24 @@ def test_a_section_that_contradicts_the_handler_names_both(tmp_path: Path) -> No
         settings.policy("orders", RetryPolicy(base_s=100, cap_s=100))
     assert "queues.orders.cap_s from redrive.toml" in str(caught.value)
     assert "base_s chosen by the handler" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"store": "redis://127.0.0.1:1/0?foo=1"}, "no option 'foo'"),
+        ({"store": "redis://[::1"}, "write redis://"),
+    ],
+)
+def test_an_address_of_a_store_that_cannot_be_right_is_refused_when_it_is_made(
+    flags: Mapping[str, object], said: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        make_store(load(flags, environ={}))
+
+
+async def test_an_office_refuses_a_relay_whose_address_cannot_be_read(tmp_path: Path) -> None:
+    app = Redrive(settings=load({"data": str(tmp_path), "mail": "smtp://[::1"}, environ={}))
+    async with app:
+        with pytest.raises(ConfigurationError, match="host or port cannot be read"):
+            _ = app.office

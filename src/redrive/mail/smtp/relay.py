@@ -111,6 +111,11 @@ class Relay:
         return f"{self.scheme}://{'***@' if self.user is not None else ''}{host}:{self.port}"
 
 
+def relay_host(url: str) -> str | None:
+    """The host that a relay's URL names; ConfigurationError where none can be read from it."""
+    return _split(url)[0].hostname
+
+
 def _split(url: str) -> tuple[SplitResult, int]:
     if _UNREADABLE.search(url):
         raise ConfigurationError("relay: the URL has a space or a control character: write it as %20")
