@@ -188,3 +188,16 @@ def test_a_payload_above_1_mib_is_too_large(submitter: httpx.Client) -> None:
 def test_a_queue_with_no_name_or_of_the_gateway_is_refused(submitter: httpx.Client, queue: str) -> None:
     response = submitter.post(f"/v1/queues/{queue}/messages", json={"payload": 1})
     assert fields(problem(response, 422, "invalid")) == [(None, "queue")]
+
+
+def test_a_refusal_says_what_to_do_instead(submitter: httpx.Client, served: Served) -> None:
+    wrong = problem(submitter.post(ORDERS, json={"payload": 1, "track": "fast"}), 422, "invalid")
+    assert wrong["errors"] == [{"field": "track", "problem": "is none of bulk, main"}]
+    assert problem(submitter.get(ORDERS), 405, "method-not-allowed")["detail"] == "use POST"
+    undeclared = problem(submitter.post(ORDERS, content=b"{}"), 415, "not-json")
+    assert undeclared["detail"] == "send the header Content-Type: application/json"
+    with served.client(Role.ADMIN) as admin:
+        forbidden = problem(admin.post(ORDERS, json={"payload": 1}), 403, "forbidden")
+        assert forbidden["detail"].endswith("has no permission to submit: use one with role submit")
+        order = problem(admin.get("/admin/dlq/letters?order=random"), 422, "invalid")
+        assert order["errors"] == [{"field": "order", "problem": "is none of newest, oldest"}]

@@ -156,8 +156,9 @@ class Gate:
         if wait_s is not None:
             raise rate_limited("this key has made too many requests", wait_s)
         if not any(map(credential.may, allowed)):
-            needed = " or ".join(sorted(allowed))
-            raise Refusal(FORBIDDEN, f"a key with role {credential.role} has no permission to {needed}")
+            needed, roles = " or ".join(sorted(allowed)), " or ".join(roles_with(allowed))
+            problem = f"a key with role {credential.role} has no permission to {needed}"
+            raise Refusal(FORBIDDEN, f"{problem}: use one with role {roles}")
         if unbound and credential.tenant is not None:
             raise Refusal(FORBIDDEN, "this is about all tenants: use a key that belongs to none")
 

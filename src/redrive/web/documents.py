@@ -26,6 +26,7 @@ BATCH = 1_000
 _SHOWN_LENGTH = 300
 _PLACE = re.compile(r"(.*?)(?: - at (?:key in )?`\$\.?(.*)`)?", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_BAD_CHOICE = "Invalid enum value"
 _ANY = msgspec.json.Decoder()
 
 T = TypeVar("T")
@@ -94,7 +95,21 @@ def misfit(error: msgspec.ValidationError, kind: Any) -> FieldError:
     unknown = _UNKNOWN.fullmatch(problem)
     if unknown is not None and not field and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return _unknown_field(unknown[1], kind.__struct_encode_fields__)
+    if problem.startswith(_BAD_CHOICE) and (choices := _choices(kind, field)):
+        return FieldError(field, f"is none of {', '.join(choices)}")
     return FieldError(field, problem[:1].lower() + problem[1:])
+
+
+def _choices(kind: Any, field: str) -> list[str]:
+    """The words that may stand in a field; none where it takes others than a few."""
+    from msgspec import inspect
+
+    whole = inspect.type_info(kind)
+    for one in whole.fields if isinstance(whole, inspect.StructType) else ():
+        plain = one.type.type if isinstance(one.type, inspect.Metadata) else one.type
+        if one.encode_name == field and isinstance(plain, inspect.LiteralType):
+            return [str(value) for value in plain.values]
+    return []
 
 
 def _unknown_field(name: str, known: Sequence[str]) -> FieldError:

@@ -30,7 +30,7 @@ from redrive.web.description import reference
 from redrive.web.documents import MOST_S, collect, decode, respond
 from redrive.web.idempotency import IdempotencyKey, idempotency_key, replayed
 from redrive.web.limits import MAIL_BYTES, read_json
-from redrive.web.problems import FORBIDDEN, INVALID, NOT_FOUND, Refusal
+from redrive.web.problems import FORBIDDEN, INVALID, NO_REVEAL, NOT_FOUND, Refusal
 
 
 class SubmittedMail(
@@ -164,7 +164,7 @@ class Emails:
         try:
             return await view.mask({"ids": [call.request.path_params["id"]]}, reveal=reveal)
         except MayNotReveal:
-            raise Refusal(FORBIDDEN, "this key has no permission to reveal") from None
+            raise Refusal(FORBIDDEN, NO_REVEAL) from None
 
     def _entry(
         self, call: Call, key: IdempotencyKey | None, now: int, index: int, mail: SubmittedMail

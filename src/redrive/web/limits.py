@@ -31,7 +31,7 @@ async def read_json(request: Request, most: int) -> bytes:
     """The body of a JSON request; Refusal when it is something else or has more than `most` bytes."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
-        raise Refusal(NOT_JSON, "the content type is not application/json")
+        raise Refusal(NOT_JSON, "send the header Content-Type: application/json")
     return await read_body(request, most)
 
 

@@ -135,6 +135,7 @@ PROBLEMS: Final = (
 )
 
 
+NO_REVEAL: Final = "this key may not reveal: use an operator's or admin's, or one made with --reveal"
 MEDIA_TYPE = "application/problem+json"
 _BUSY_S, _FULL_S = 5, 30
 _NO_HEADERS: Mapping[str, str] = {}
@@ -242,7 +243,7 @@ def _unavailable(error: StoreError) -> Refusal:
 def _routing(error: HTTPException) -> Refusal:
     headers = error.headers or _NO_HEADERS
     if error.status_code == METHOD_NOT_ALLOWED.status:
-        return Refusal(METHOD_NOT_ALLOWED, "the address exists, and this method does not", headers=headers)
+        return Refusal(METHOD_NOT_ALLOWED, f"use {headers.get('Allow', 'another method')}", headers=headers)
     if error.status_code == NOT_FOUND.status:
         return Refusal(NOT_FOUND, "no route has this address: /openapi.json lists them")
     return Refusal(BAD_JSON, "the request cannot be read")

@@ -44,7 +44,16 @@ from redrive.web.admin.operations import OperationRoom, OrderBody
 from redrive.web.admin.queues import QueueRedrive, QueueRoom
 from redrive.web.admin.route import AdminRoom, Answer
 from redrive.web.admin.sql import SqlBody, SqlRoom
-from redrive.web.problems import BAD_QUERY, CHANGED, FORBIDDEN, INVALID, NOT_FOUND, FieldError, Refusal
+from redrive.web.problems import (
+    BAD_QUERY,
+    CHANGED,
+    FORBIDDEN,
+    INVALID,
+    NO_REVEAL,
+    NOT_FOUND,
+    FieldError,
+    Refusal,
+)
 
 _ROOMS: tuple[type[AdminRoom], ...] = (
     QueueRoom,
@@ -150,7 +159,7 @@ def _forbidden(error: MaskedValue | MayNotReveal | OutOfScope) -> Refusal:
             detail = "the filter asks about what this key may not reveal: see errors"
             return Refusal(FORBIDDEN, detail, [FieldError("filter", str(error))])
         case MayNotReveal():
-            return Refusal(FORBIDDEN, "this key has no permission to reveal")
+            return Refusal(FORBIDDEN, NO_REVEAL)
         case OutOfScope():
             return Refusal(FORBIDDEN, "this is about all tenants: use a key that belongs to none")
 
