@@ -83,6 +83,6 @@ def test_lone_surrogates_do_no_harm() -> None:
 )
 def test_a_megabyte_of_hostile_text_takes_no_time(unit: str) -> None:
     text = unit * (1_000_000 // len(unit))
-    began = time.perf_counter()
+    began = time.thread_time()
     mask(text)
-    assert time.perf_counter() - began < 0.1
+    assert time.thread_time() - began < 0.1

@@ -157,10 +157,10 @@ def test_eight_times_the_hostile_text_takes_about_eight_times_as_long(before: st
 
 def _fastest_s(text: str) -> float:
     def once_s() -> float:
-        began_s = time.perf_counter()
+        began_s = time.thread_time()
         redact(text)
         printable(text)
-        return time.perf_counter() - began_s
+        return time.thread_time() - began_s
 
     return min(once_s() for _ in range(3))
 

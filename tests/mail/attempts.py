@@ -15,7 +15,7 @@ from tests.mail.scripted_server import Script, ScriptedServer, scripted
 
 MAIL = Envelope("a@example.org", ("b@example.org",), b"Subject: x\r\n\r\n.hello\r\n")
 LARGE = Envelope("a@example.org", ("b@example.org",), b"Subject: x\r\n\r\n" + (b"y" * 76 + b"\r\n") * 100_000)
-SHORT_S = 0.3
+SHORT_S = 1.0
 HASTY = SmtpSettings(
     connect_s=5,
     greeting_s=SHORT_S,

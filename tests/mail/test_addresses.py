@@ -155,10 +155,10 @@ def test_a_domain_that_the_codec_would_turn_into_another_stays_as_it_is() -> Non
 @pytest.mark.parametrize("shape", ["{}", "{}@b.org", "a@{}", "{} <a@b.org>", '"{}" <a@b.org>'])
 def test_a_megabyte_of_hostile_text_takes_no_time(unit: str, shape: str) -> None:
     for length in (300, 900, 1_000_000):
-        began = time.perf_counter()
+        began = time.thread_time()
         with suppress(InvalidAddress):
             parse(shape.format(unit * (length // len(unit))))
-        assert time.perf_counter() - began < 0.5
+        assert time.thread_time() - began < 0.5
 
 
 def test_a_refusal_never_repeats_the_text() -> None:

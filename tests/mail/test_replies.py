@@ -193,9 +193,9 @@ def test_a_retry_honours_the_wait_and_a_refusal_does_not() -> None:
     ids=lambda text: text[:12],
 )
 def test_a_hostile_megabyte_is_judged_at_once(text: str) -> None:
-    began = time.perf_counter()
+    began = time.thread_time()
     RULES.judge(Reply.parse(text))
-    assert time.perf_counter() - began < 0.5
+    assert time.thread_time() - began < 0.5
 
 
 @given(st.text(), st.sampled_from([None, *Stage]))

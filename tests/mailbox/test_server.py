@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import smtplib
+import socket
 from pathlib import Path
 
 import aiosmtplib
@@ -119,12 +120,24 @@ async def test_a_client_that_reads_nothing_is_read_no_further() -> None:
         (connection,) = mailbox._connections
         transport = connection._transport
         assert transport is not None
+        _hold_little(transport, writer.transport)
+        async with asyncio.timeout(20):
+            while transport.is_reading():
+                writer.write(b"RSET\r\n" * 10_000)
+                await asyncio.sleep(0)
         for _ in range(100):
-            writer.write(b"RSET\r\n" * 10_000)
+            writer.write(b"RSET\r\n" * 1_000)
             await asyncio.sleep(0)
         assert (transport.is_reading(), transport.is_closing()) == (False, False)
         assert transport.get_write_buffer_size() < 1_000_000
         writer.transport.abort()
+
+
+def _hold_little(*transports: asyncio.BaseTransport) -> None:
+    """What the system keeps for a connection is as small as can be: it is full at once, and stays so."""
+    for transport in transports:
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, option, 1)
 
 
 async def test_a_silent_client_is_told_and_closed() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from redrive.core.errors import StoreError, StoreUnavailable
 from redrive.core.lanes import LaneState
+from redrive.core.settings import RedisSettings
 from redrive.stores.redis import RedisStore
 from tests.conformance import makers
 
@@ -73,7 +74,8 @@ async def test_a_write_whose_answer_is_lost_is_sent_once_and_the_repeat_answers_
     redis_url: str, prefix: str
 ) -> None:
     relay = Relay(int(redis_url.rpartition(":")[2].removesuffix("/0")))
-    store = RedisStore(await relay.start(), prefix=prefix)
+    settings = RedisSettings(watermark=None)  # nothing but appends is sent, however long it takes
+    store = RedisStore(await relay.start(), prefix=prefix, settings=settings)
     await store.open()
     await makers.submit(store)
     one, sent = makers.entry(store), relay.appends

@@ -45,6 +45,7 @@ async def test_a_submitter_lists_its_queue_again_after_the_server_was_emptied(
 async def test_a_submitter_forgets_soon_that_its_queue_is_listed(
     url: str, server: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(client, "LISTED_S", 600.0)
     async with opened(RedisStore(url)) as store:
         await makers.submit(store)
         await server.delete("redrive:queues")

@@ -115,13 +115,14 @@ async def test_silence_is_a_loss_for_everybody_who_waits_and_the_next_call_conne
         calls = (pipe.run(command) for command in [("BLPOP", "nothing", 0), ("PING",), ("PING",)])
         answers = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(answer) for answer in answers] == [NoAnswer] * 3
+        pipe._timeout_s = LONG_S
         assert await pipe.run(("ECHO", "again")) == b"again"
 
 
 async def test_a_connection_that_nobody_waits_on_may_be_quiet(server: RedisServer) -> None:
-    async with piped(server.url, timeout_s=0.2) as pipe, piped(server.url) as other:
+    async with piped(server.url, timeout_s=1.0) as pipe, piped(server.url) as other:
         first = await pipe.run(("CLIENT", "ID"))
-        await other.run(("BLPOP", "nothing", 0.3))
+        await other.run(("BLPOP", "nothing", 1.1))
         assert await pipe.run(("CLIENT", "ID")) == first
 
 

@@ -19,6 +19,7 @@ from redrive.stores.sqlite import SqliteStore, writer
 from redrive.stores.sqlite.reserve import Reserve, Room
 from redrive.stores.sqlite.turn_lock import TurnLock
 from tests.conformance import makers
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -248,7 +249,7 @@ async def test_a_blocked_loop_does_not_keep_the_turn_that_its_thread_waited_for(
     other, third = TurnLock(store.path), TurnLock(store.path)
     assert other.try_take()
     call = asyncio.create_task(makers.submit(store))
-    await asyncio.to_thread(_wait_until_gate_is_held, store)
+    await wait_until(lambda: _gate_is_held(store), 20, "its thread waits at the gate")
     other.release()
     # The loop is blocked here: nothing but the thread can give the turn up.
     assert third.take(5.0)
@@ -269,19 +270,16 @@ async def test_a_blocked_loop_does_not_keep_the_turn_of_a_slow_commit(store: Sql
     assert len(await call) == 1
 
 
-def _wait_until_gate_is_held(store: SqliteStore) -> None:
+def _gate_is_held(store: SqliteStore) -> bool:
+    """Whether somebody waits at the gate."""
     gate = os.open(f"{store.path}-gate", os.O_RDWR)
     try:
-        for _ in range(10_000):
-            try:
-                fcntl.flock(gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return
-            fcntl.flock(gate, fcntl.LOCK_UN)
-            os.sched_yield()
-        pytest.fail("nobody waits at the gate")
+        fcntl.flock(gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
     finally:
         os.close(gate)
+    return False
 
 
 async def test_without_posix_fallocate_the_reserve_is_written(

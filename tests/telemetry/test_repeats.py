@@ -129,8 +129,10 @@ def test_the_count_is_reported_even_if_the_failure_stops() -> None:
         reports.append(one)
         reported.set()
 
-    repeats = Repeats(report, window_s=0.05)
+    clock = Clock()
+    repeats = Repeats(report, window_s=0.01, clock=clock)
     _times(repeats, 10)
+    clock.now_s += 0.01
     assert reported.wait(10)
     assert (reports[0].count, reports[0].untold) == (10, 7)
 
