@@ -107,17 +107,24 @@ local function stand_suspects(lane, due_at)
   return before_at == 0 and run_at ~= nil and run_at <= now
 end
 
--- Returns whether there is news for a waiting worker.
+-- Returns whether there is news for a waiting worker. A lane whose switches nobody ever touched has no pause, cap or rate:
+-- most have none, and a claim places dozens of them.
 local function place_lane(lane)
   local news
   local due_at = next_due_at(lane)
-  local run_at = rules.place(lane, due_at)
+  local run_at = due_at
+  if lane.switched then
+    run_at = rules.place(lane, due_at)
+  end
   if run_at and run_at <= now then
     news = stand_in_ring(lane)
   else
     news = stand_on_timer(lane, run_at)
   end
-  return stand_suspects(lane, due_at) or news
+  if lane.suspects > 0 or lane.suspect_at > 0 then
+    news = stand_suspects(lane, due_at) or news
+  end
+  return news
 end
 
 -- Elements are written before, so that the heads are known. Returns whether there is news.

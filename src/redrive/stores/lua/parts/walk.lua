@@ -80,8 +80,8 @@ end
 
 local function open_turn(tenant, wanted, quantum)
   local lane = touch(tenant)
-  local turn = { lane = lane, quantum = quantum * lane.weight, taken = 0, streams = {} }
-  turn.room = rules.room_of(lane, now)
+  local room = lane.switched and rules.room_of(lane, now) or math.huge
+  local turn = { lane = lane, quantum = quantum * lane.weight, room = room, taken = 0, streams = { nil, nil, nil } }
   local page_size = math.min(BATCH, math.max(turn.quantum, math.ceil(wanted / ring_size)))
   for track = 1, #TRACKS do
     if lane[READY + track] + lane[LATER + track] > 0 then
