@@ -43,10 +43,14 @@ async def test_the_routes_take_and_show_the_brokers_own_names_and_counts(broker:
     await broker.put("q.two.dlq", body(n=3))
 
     async with app, served(app, Role.VIEWER) as viewer:
-        listed = (await viewer.get("/admin/dlq/queues")).json()["queues"]
-        by_name = {one["queue"]: one for one in listed}
-        assert (by_name["q.one"]["dlq"], by_name["q.one"]["broker"]) == (1, {"waiting": 0, "dlq": 0})
-        assert (by_name["q.two"]["dlq"], by_name["q.two"]["broker"]) == (0, {"waiting": 1, "dlq": 1})
+
+        async def are_counted() -> bool:
+            listed = (await viewer.get("/admin/dlq/queues")).json()["queues"]
+            by_name = {one["queue"]: (one["dlq"], one["broker"]) for one in listed}
+            counts = [(1, {"waiting": 0, "dlq": 0}), (0, {"waiting": 1, "dlq": 1})]
+            return [by_name["q.one"], by_name["q.two"]] == counts
+
+        await wait_until(are_counted, 20, "the counts of both queues, here and on the broker")
         page = (await viewer.get("/admin/dlq/queues/q.one.dlq/messages", params={"limit": 20})).json()
         assert [one["jobId"] for one in page["messages"]] == [letter.message.id]
         refused = await viewer.post("/admin/dlq/queues/q.one.dlq/re-drive", json={"limit": 10})

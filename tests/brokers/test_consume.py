@@ -122,6 +122,7 @@ async def test_a_retry_returns_only_to_the_queue_that_failed(broker: RabbitBroke
     async with working(app):
         await app.submit("domain.events", {"n": 1}, headers={"routing-key": "files.uploaded.pdf"})
         await wait_until(lambda: seen.get("q.validator") == 3, 20, "validated at the third try")
+        await wait_until(lambda: len(seen) == 3, 20, "its neighbours have it")
         await wait_until(lambda: _is_empty(broker, "q.validator"), 20, "all is told")
     assert seen == {"q.validator": 3, "q.audit": 1, "q.projection": 1}
 

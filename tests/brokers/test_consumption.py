@@ -181,6 +181,7 @@ async def test_a_backlog_that_cannot_be_worked_on_costs_an_idle_worker_nothing(
     async with working(app):
         carrier = app.store.carrier  # type: ignore[attr-defined]
         await carrier.open()
+        await wait_until(lambda: _is_consumed(carrier, "q.one"), WAIT_S, "the queue is consumed")
         if paused:
             await app.store.set_queue("q.one", LaneState.PAUSED)
         for number in range(10):
@@ -199,6 +200,10 @@ async def test_a_backlog_that_cannot_be_worked_on_costs_an_idle_worker_nothing(
         await wait_until(lambda: time.monotonic() > began_s + 1, WAIT_S, "a second has passed")
         assert waits < 50
         go_on.set()
+
+
+def _is_consumed(carrier: Any, queue: str) -> bool:
+    return queue in carrier._consumptions and carrier._consumptions[queue].is_live
 
 
 @pytest.mark.timeout(120)

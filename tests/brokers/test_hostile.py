@@ -98,13 +98,14 @@ async def _parks(broker: RabbitBroker, module: ModuleType, name: str, value: obj
     async def handle(payload: dict[str, int]) -> None:
         raise Permanent("no")
 
-    async with working(app):
+    async with app:
         await app.store.carrier.open()  # type: ignore[attr-defined]
         with pytest.MonkeyPatch.context() as theirs:
             theirs.setattr(module, name, value)
             await broker.write("q.one", body(n=1), Properties(delivery_mode=2, correlation_id="x"))
         await broker.put("q.one", body(n=2))
-        await some_letters(app, "q.one", 2)
+        async with working(app):
+            await some_letters(app, "q.one", 2)
 
 
 async def test_a_letter_whose_headers_look_like_ours_is_sent_back(broker: RabbitBroker) -> None:

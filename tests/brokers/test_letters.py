@@ -140,9 +140,13 @@ async def test_the_counts_of_the_broker_and_of_the_ledger_stand_side_by_side(bro
         await some_letters(app, "q.one")
     await broker.put("q.one", body(n=2))
     await broker.put("q.one.dlq", body(n=3))
+
+    async def are_counted() -> bool:
+        found = {one.queue: one for one in await app.office.acting(_actor()).queues.parts()}["q.one"]
+        return (found.dead, found.broker_waiting, found.broker_dead) == (1, 1, 1)
+
     async with app:
-        found = {one.queue: one for one in await app.office.acting(_actor()).queues.parts()}
-        assert (found["q.one"].dead, found["q.one"].broker_waiting, found["q.one"].broker_dead) == (1, 1, 1)
+        await wait_until(are_counted, 20, "one is counted in each place")
         assert await app.office.acting(_actor()).queues.named("q.one.dlq") == "q.one"
         assert await app.office.acting(_actor()).queues.named("q.two.dlq") == "q.two"
     assert await broker.depth("q.one.dlq") == 1, "looking takes nothing"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import shlex
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 from redrive.cli import run
 from tests.brokers.server import RabbitServer, start_rabbitmq
+from tests.waiting import wait_until
 
 BEFORE = """
 [exchanges]
@@ -50,8 +52,10 @@ class Play:
     def step(self, step: str) -> None:
         self._publish()
         words, _, command = step.partition(": ")
-        if command.startswith("rabbitmqctl list_queues") or "wait until" in words:
-            asyncio.run(self._work_off("q.orders" if "consumers work" in words else None))
+        if "consumers work" in words:
+            self.finish()
+        elif "wait until" in words:
+            asyncio.run(wait_until(self._is_moved, math.inf, "the holding queue is empty"))
         if command.startswith("rabbitmqctl "):
             self._server.control(*shlex.split(command.partition(" | ")[0])[1:])
         elif command.startswith("rabbitmqadmin "):
@@ -67,39 +71,40 @@ class Play:
     def _publish(self) -> None:
         body = f"order {len(self.sent)}".encode()
 
-        async def publish() -> None:
+        async def taken() -> bool:
+            """A queue that was just declared may refuse a message at first."""
             async with await aio_pika.connect(self._server.url) as connection:
                 channel = await connection.channel(on_return_raises=True)
                 exchange = await channel.get_exchange("events")
-                await exchange.publish(
-                    aio_pika.Message(body, delivery_mode=2), "orders.new", mandatory=True, timeout=WAIT_S
-                )
+                try:
+                    await exchange.publish(
+                        aio_pika.Message(body, delivery_mode=2), "orders.new", mandatory=True, timeout=WAIT_S
+                    )
+                except aio_pika.exceptions.PublishError:
+                    raise
+                except aio_pika.exceptions.DeliveryError:
+                    return False
+                return True
 
-        asyncio.run(publish())
+        asyncio.run(wait_until(taken, WAIT_S, "the message is taken"))
         self.sent.add(body)
 
-    async def _work_off(self, queue: str | None) -> None:
-        """Consume a queue until it is empty; without one, wait for what others empty."""
-        async with await aio_pika.connect(self._server.url) as connection:
-            channel = await connection.channel()
-            if queue is not None:
-                await self._consume(channel, queue)
-                return
-            for _ in range(200):
-                holding = await channel.declare_queue("q.orders.holding", passive=True)
-                if not holding.declaration_result.message_count:
-                    return
-                await asyncio.sleep(0.1)
-            raise AssertionError("the holding queue did not become empty")
-
-    async def _consume(self, channel: aio_pika.abc.AbstractChannel, queue: str) -> None:
-        found = await channel.get_queue(queue)
-        while message := await found.get(fail=False):
-            self.received.add(message.body)
-            await message.ack()
+    def _is_moved(self) -> bool:
+        """Whether the holding queue is empty, also of what is on its way to the other one."""
+        query = "ra:local_query({'%2F_q.orders.holding', node()}, fun rabbit_fifo:query_messages_total/1)"
+        return int(self._server.control("eval", f"{{ok, {{_, Count}}, _}} = {query}, Count.")) == 0
 
     def finish(self) -> None:
-        asyncio.run(self._work_off("q.orders"))
+        """Consume the queue until it is empty."""
+
+        async def consume() -> None:
+            async with await aio_pika.connect(self._server.url) as connection:
+                queue = await (await connection.channel()).get_queue("q.orders")
+                while message := await queue.get(fail=False):
+                    self.received.add(message.body)
+                    await message.ack()
+
+        asyncio.run(consume())
 
 
 def test_a_queue_is_replaced_by_the_printed_steps_and_no_message_is_missing(

@@ -45,7 +45,7 @@ async def test_a_report_that_another_process_left_unfinished_is_told_after_its_l
     broker: RabbitBroker, fails: bool, state: State
 ) -> None:
     """A process dies between taking a message in the ledger and settling it; the broker has it still."""
-    app, runs, go_on = broker.make_app(worker__lease_s=2), asyncio.Event(), asyncio.Event()
+    app, runs, go_on = broker.make_app(), asyncio.Event(), asyncio.Event()
 
     @app.handler("q.one")
     async def handle(payload: dict[str, Any], delivery: Delivery) -> None:
@@ -71,7 +71,7 @@ async def test_a_report_that_another_process_left_unfinished_is_told_after_its_l
 
 
 async def test_a_report_that_lapses_in_the_ledger_does_not_touch_what_runs(broker: RabbitBroker) -> None:
-    app, runs, go_on = broker.make_app(worker__lease_s=2), list[int](), asyncio.Event()
+    app, runs, go_on = broker.make_app(), list[int](), asyncio.Event()
 
     @app.handler("q.one", concurrency=50)
     async def handle(payload: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from aio_pika.abc import AbstractChannel, AbstractIncomingMessage
 from redrive.brokers.rabbitmq.design import QueueDesign, RetryMode, TopologyDesign
 from redrive.brokers.rabbitmq.live import declare
 from redrive.brokers.rabbitmq.topology import DeclaredExchange, QueueType
+from tests.waiting import wait_until
 
 WAIT_S = 20.0
 
@@ -36,9 +37,18 @@ async def channel(url: str) -> AsyncIterator[AbstractChannel]:
 
 
 async def publish(url: str, body: bytes, *, exchange: str = "", key: str = "q.orders") -> None:
-    async with channel(url) as here:
-        to = await here.get_exchange(exchange) if exchange else here.default_exchange
-        await to.publish(aio_pika.Message(body, delivery_mode=2), key, mandatory=True)
+    """A queue that was just declared may refuse a message at first."""
+
+    async def taken() -> bool:
+        async with channel(url) as here:
+            to = await here.get_exchange(exchange) if exchange else here.default_exchange
+            try:
+                await to.publish(aio_pika.Message(body, delivery_mode=2), key, mandatory=True)
+            except aio_pika.exceptions.DeliveryError:
+                return False
+            return True
+
+    await wait_until(taken, WAIT_S, f"{key} takes a message")
 
 
 async def first(here: AbstractChannel, queue: str) -> AbstractIncomingMessage:
