@@ -26,7 +26,7 @@ from redrive.followers import Followers
 from redrive.function import Answer, More, Payload, QueueFunction, plain
 from redrive.intake import AppIntake
 from redrive.opening import OpenedApp, Openings, make_opened
-from redrive.roster import Roster, choose
+from redrive.roster import Roster, choose, refuse_bare
 from redrive.sync import SyncRedrive
 from redrive.telemetry.door import Telemetry
 from redrive.telemetry.hooks import HookSink, make_hook
@@ -131,7 +131,7 @@ class Redrive:
         message and whatever crashes, and not for a letter that is no longer dead when its turn comes. When
         it fails for good, that is a dead letter too.
         """
-        chosen = choose(queue, concurrency, deadline)
+        chosen = choose(queue, concurrency, deadline, decorator="on_dead")
 
         def register(function: Told) -> Told:
             self._followers.add(queue, function, retry, chosen)
@@ -146,6 +146,7 @@ class Redrive:
         too slow for are dropped, and nothing is called again. What must happen belongs into `on_dead` or a
         handler. `limit` is how long a call may take; a number is seconds.
         """
+        refuse_bare(event, "on", "an event", "dead")
 
         def register(function: Hooked) -> Hooked:
             self._hooks.add(make_hook(event, function, limit))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from datetime import timedelta
 from typing import Any
 
 from redrive.config import Settings
@@ -29,10 +28,12 @@ class Roster:
         self._settings = settings
         self._policies.clear()
 
-    def add(
-        self, queue: str, function: Callable[..., Any], retry: RetryPolicy | None, chosen: QueueSettings
-    ) -> None:
+    def add(self, queue: str, function: Callable[..., Any], retry: object, chosen: QueueSettings) -> None:
         """Serve a queue with a function; a queue that is served already is a ConfigurationError."""
+        if retry is not None and not isinstance(retry, RetryPolicy):
+            raise ConfigurationError(
+                f"retry is of type {type(retry).__name__}: give a policy, as in RetryPolicy(attempts=8)"
+            )
         self._registry.add(queue, function, retry, chosen)
         self._policies.clear()
 
@@ -65,14 +66,20 @@ class Roster:
 
 
 def choose(
-    queue: object, concurrency: int, deadline: timedelta | float, rate: str | None = None, fair: bool = True
+    queue: object,
+    concurrency: object,
+    deadline: object,
+    rate: object = None,
+    fair: bool = True,
+    *,
+    decorator: str = "handler",
 ) -> QueueSettings:
-    """What a decorator says of its queue, or ConfigurationError; a bare decorator hands in the function."""
-    if callable(queue):
-        name = getattr(queue, "__name__", "handle")
-        raise ConfigurationError(
-            f'a handler names its queue: write @app.handler("{name}") above {name}, not @app.handler alone'
-        )
+    """What a decorator says of its queue, or ConfigurationError."""
+    refuse_bare(queue, decorator, "a queue")
+    if isinstance(concurrency, bool) or not isinstance(concurrency, int):
+        raise ConfigurationError(f"concurrency is of type {type(concurrency).__name__}: give a whole number")
+    if rate is not None and not isinstance(rate, str):
+        raise ConfigurationError(f"rate is of type {type(rate).__name__}: write it as a text, such as 20/s")
     try:
         deadline_s = as_span(deadline).total_seconds()
     except ValueError as error:
@@ -80,3 +87,13 @@ def choose(
     if rate is not None:
         Rate.parse(rate)
     return QueueSettings(concurrency=concurrency, deadline_s=deadline_s, rate=rate, fair=fair)
+
+
+def refuse_bare(given: object, decorator: str, wanted: str, example: str | None = None) -> None:
+    """A decorator without its parentheses hands in the function: say how it is written."""
+    if callable(given):
+        name = getattr(given, "__name__", "handle")
+        raise ConfigurationError(
+            f'@app.{decorator} names {wanted}: write @app.{decorator}("{example or name}") above {name}, '
+            f"not @app.{decorator} alone"
+        )

@@ -132,35 +132,47 @@ def content_digest(message: Message) -> bytes:
     return digest.digest()
 
 
-def check_queue(name: str) -> str:
+def check_queue(name: object) -> str:
     """The queue's name, or InvalidMessage when it is not one."""
-    if not _QUEUE.fullmatch(name):
-        raise InvalidMessage(f"queue {name!r} is not a name: use 1-128 of A-Z a-z 0-9 . _ - :")
-    return name
+    text = _as_text("queue", name)
+    if not _QUEUE.fullmatch(text):
+        raise InvalidMessage(f"queue {text!r} is not a name: use 1-128 of A-Z a-z 0-9 . _ - :")
+    return text
 
 
-def check_tenant(name: str) -> str:
+def check_tenant(name: object) -> str:
     """The tenant's name, or InvalidMessage when it is not one."""
-    if not _TENANT.fullmatch(name):
-        raise InvalidMessage(f"tenant {name!r} is not a name: use 1-128 of A-Z a-z 0-9 . _ -")
-    return name
+    text = _as_text("tenant", name)
+    if not _TENANT.fullmatch(text):
+        raise InvalidMessage(f"tenant {text!r} is not a name: use 1-128 of A-Z a-z 0-9 . _ -")
+    return text
 
 
-def check_dedupe(key: str) -> str:
+def check_dedupe(key: object) -> str:
     """The dedupe key, or InvalidMessage when it is empty, too long, or has control characters."""
-    if not key or len(key) > _DEDUPE_LENGTH or _CONTROL.search(key):
+    text = _as_text("dedupe", key)
+    if not text or len(text) > _DEDUPE_LENGTH or _CONTROL.search(text):
         raise InvalidMessage(f"a dedupe key is 1-{_DEDUPE_LENGTH} characters without control characters")
-    return key
+    return text
 
 
-def check_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+def check_headers(headers: object) -> Mapping[str, str]:
     """The headers, or InvalidMessage when one is not plain text or all together are too long."""
+    if not isinstance(headers, Mapping):
+        raise InvalidMessage(f"headers is of type {type(headers).__name__}: give a mapping of names to texts")
     for name, value in headers.items():
-        if not name or _CONTROL.search(name) or _CONTROL.search(value):
+        _as_text("a header's name", name)
+        if not name or _CONTROL.search(name) or _CONTROL.search(_as_text(f"header {name!r}", value)):
             raise InvalidMessage(f"header {name!r} holds control characters or has no name")
     if sum(len(name) + len(value) for name, value in headers.items()) > _HEADERS_LENGTH:
         raise InvalidMessage(f"the headers are longer than {_HEADERS_LENGTH} characters together")
     return headers
+
+
+def _as_text(what: str, given: object) -> str:
+    if not isinstance(given, str):
+        raise InvalidMessage(f"{what} is of type {type(given).__name__}: give a text, as with str(…)")
+    return given
 
 
 def check_span(name: str, value: object) -> timedelta:
