@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from redrive.core.lifecycle import State
+from redrive.office.operations import records
+from redrive.office.operations.conductor import CONDUCTOR_RECORDS
 from tests.office.story.hands import CommandLine, Document, Hand
 from tests.office.story.http import Http
 from tests.office.story.site import TENANTS, Site, open_site
@@ -147,12 +149,14 @@ async def stop_on_the_way(site: Site, hand: Hand, chosen: str) -> str:
 
     await site.wait_until(is_under_way, "the canary passed and more follow")
     await hand.tell(operation, "pause")
+    await site.wait_until(lambda: _nobody_moves(site, operation), "the step under way has ended")
     paused = await hand.operation(operation)
     assert (paused["state"], paused["failed"]) == ("paused", 0)
     assert CANARY < paused["handled"] < wanted
     assert (await hand.operation(operation))["handled"] == paused["handled"]
     await hand.tell(operation, "resume")
     await hand.tell(operation, "cancel")
+    await site.wait_until(lambda: _is_told(site, operation), "the step under way has ended")
     return operation
 
 
@@ -211,6 +215,16 @@ async def check_nothing_lost(site: Site, operations: set[str]) -> None:
     moves = [one.operation for account in accounts.values() for one in account.redrives]
     assert set(moves) == operations
     assert len(moves) == len(site.ids(*MENDED)) + 2 * CANARY
+
+
+async def _nobody_moves(site: Site, operation_id: str) -> bool:
+    """Whoever moved an operation gives its lease back once he sees that it was paused."""
+    return await site.app.store.get_record(CONDUCTOR_RECORDS, operation_id) is None
+
+
+async def _is_told(site: Site, operation_id: str) -> bool:
+    """The end of an operation is told under its lease: nobody is in the middle of a step then."""
+    return (await records.load(site.app.store, operation_id)).told
 
 
 async def _is_moving(site: Site) -> bool:

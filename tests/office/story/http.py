@@ -40,12 +40,12 @@ class Http:
         return await self._get(f"/letters/{message_id}")
 
     async def preview(self, filter: str) -> Document:  # noqa: A002
-        order = {"kind": "redrive", "filter": filter}
+        order = {"kind": "redrive", **_which(filter)}
         answer = await self._client.post("/operations", params={"dryRun": "true"}, json=order)
         return _document(answer, 200)
 
     async def redrive(self, filter: str, *, canary: int, rate: str) -> str:  # noqa: A002
-        order = {"kind": "redrive", "filter": filter, "canary": canary, "rate": rate}
+        order = {"kind": "redrive", **_which(filter), "canary": canary, "rate": rate}
         answer = await self._client.post("/operations", json=order)
         started = str(_document(answer, 202)["id"])
         assert answer.headers["Location"] == f"/admin/dlq/operations/{started}"
@@ -80,6 +80,10 @@ class Http:
 
     async def _get(self, path: str, **query: str) -> Document:
         return _document(await self._client.get(path, params=query), 200)
+
+
+def _which(filter: str) -> dict[str, Any]:  # noqa: A002
+    return {"filter": filter} if filter else {"all": True}
 
 
 def _document(answer: httpx.Response, status: int) -> dict[str, Any]:
