@@ -67,6 +67,12 @@ def _sampled(clock: Clock, reports: list[Repeated[str]]) -> Repeats[str]:
     return Repeats(reports.append, clock=clock)
 
 
+def _at_once(sink: LogSink) -> LogSink:
+    """The sink, for which no time passes."""
+    sink._repeats._clock = Clock()
+    return sink
+
+
 def _times(repeats: Repeats[str], count: int, kind: str = "one") -> int:
     """How many of so many are logged in full."""
     return sum(repeats.admit(kind, 3, lambda: kind) for _ in range(count))
@@ -150,7 +156,7 @@ def test_different_failures_are_counted_apart_and_memory_is_bounded() -> None:
 
 
 def test_the_line_says_how_often_with_what_all_of_them_share(stream: io.StringIO) -> None:
-    sink = LogSink(repeats=2)
+    sink = _at_once(LogSink(repeats=2))
     for number in range(4_000):
         message = replace(DELIVERY.message, id=f"message {number}", tenant=f"tenant {number}")
         sink(RetryScheduled(replace(DELIVERY, message=message), REFUSED, 5, 1000))
@@ -192,7 +198,7 @@ def test_another_queue_another_cause_and_another_outcome_are_not_the_same_failur
 
 
 def test_completed_messages_have_a_limit_of_their_own(stream: io.StringIO) -> None:
-    sink = LogSink(repeats=1, completions=3)
+    sink = _at_once(LogSink(repeats=1, completions=3))
     for _ in range(5):
         sink(Completed(DELIVERY, 0.01))
     sink(WorkerStopped("worker", 0))
@@ -219,6 +225,7 @@ async def test_the_settings_choose_the_limits_and_an_app_that_closes_reports(
         store=f"sqlite:///{tmp_path}/redrive.db", logs=LogSettings(repeats=5, completions=None)
     )
     async with Redrive(settings=settings) as app:
+        (_,) = (_at_once(sink) for sink in app.telemetry._sinks if isinstance(sink, LogSink))
         for _ in range(30):
             app.telemetry.emit(RETRY)
             app.telemetry.emit(Completed(DELIVERY, 0.01))
