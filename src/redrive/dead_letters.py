@@ -11,6 +11,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from msgspec.structs import replace
+
+from redrive.core.errors import ConfigurationError
 from redrive.core.letters import DeadLetter
 from redrive.core.values import as_span
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from redrive.office.audit import Actor
     from redrive.office.groups import Group
     from redrive.office.office import ActingOffice, Office
-    from redrive.office.operations import Operation, Preview, Selection, Snapshot
+    from redrive.office.operations import Operation, Order, Preview, Selection, Snapshot
 
 _PAGE = 100
 
@@ -89,6 +92,8 @@ class DeadLetters:
         """The causes, the largest first: how many letters, of how many tenants, since when."""
         from redrive.office.groups import GroupBy
 
+        if by not in tuple(GroupBy):
+            raise ConfigurationError(f"by is {by!r}: use one of {', '.join(GroupBy)}")
         office = await self._acting()
         asked = await _asked(office, filter, **narrow)
         return (await office.groups.find(GroupBy(by), asked, limit=limit)).found
@@ -118,18 +123,8 @@ class DeadLetters:
         """Bring letters back to waiting, as an operation; `canary` go first, the rest when they are well."""
         from redrive.office.operations import OperationKind, Order
 
-        office = await self._acting()
-        chosen = await _selection(office, filter, **choice)
-        return await office.operations.start(
-            Order(
-                OperationKind.REDRIVE,
-                chosen,
-                rate=rate,
-                canary=canary,
-                to_queue=to,
-                expired=include_expired,
-            )
-        )
+        wanted = Order(OperationKind.REDRIVE, rate=rate, canary=canary, to_queue=to, expired=include_expired)
+        return await self._start(wanted, filter, choice)
 
     async def discard(
         self,
@@ -141,9 +136,7 @@ class DeadLetters:
         """Remove letters, as an operation, with a row in the audit."""
         from redrive.office.operations import OperationKind, Order
 
-        office = await self._acting()
-        chosen = await _selection(office, filter, **choice)
-        return await office.operations.start(Order(OperationKind.DISCARD, chosen, rate=rate, expired=True))
+        return await self._start(Order(OperationKind.DISCARD, rate=rate, expired=True), filter, choice)
 
     async def undiscard(
         self,
@@ -155,9 +148,12 @@ class DeadLetters:
         """Make discarded letters dead letters again while they are kept, as an operation."""
         from redrive.office.operations import OperationKind, Order
 
+        return await self._start(Order(OperationKind.UNDISCARD, rate=rate, expired=True), filter, choice)
+
+    async def _start(self, wanted: Order, text: str, choice: LetterChoice) -> Operation:
         office = await self._acting()
-        chosen = await _selection(office, filter, **choice)
-        return await office.operations.start(Order(OperationKind.UNDISCARD, chosen, rate=rate, expired=True))
+        selection = await _selection(office, text, **choice)
+        return await office.operations.start(replace(wanted, selection=selection))
 
     async def wait(self, operation: Operation | str, *, outcomes: bool = False) -> Snapshot:
         """Carry an operation out until it ends, halts or is paused; with `outcomes`, until each letter's

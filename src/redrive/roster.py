@@ -69,7 +69,7 @@ def choose(
     queue: object,
     concurrency: object,
     deadline: object,
-    rate: object = None,
+    rate: str | None = None,
     fair: bool = True,
     *,
     decorator: str = "handler",
@@ -78,8 +78,6 @@ def choose(
     refuse_bare(queue, decorator, "a queue")
     if isinstance(concurrency, bool) or not isinstance(concurrency, int):
         raise ConfigurationError(f"concurrency is of type {type(concurrency).__name__}: give a whole number")
-    if rate is not None and not isinstance(rate, str):
-        raise ConfigurationError(f"rate is of type {type(rate).__name__}: write it as a text, such as 20/s")
     try:
         deadline_s = as_span(deadline).total_seconds()
     except ValueError as error:

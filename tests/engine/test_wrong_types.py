@@ -36,7 +36,7 @@ async def test_a_queue_that_is_not_a_text_is_refused(app: Redrive) -> None:
     [
         ({"concurrency": "5"}, "concurrency is of type str: give a whole number"),
         ({"concurrency": True}, "concurrency is of type bool: give a whole number"),
-        ({"rate": 5}, "rate is of type int: write it as a text, such as 20/s"),
+        ({"rate": 5}, "rate 5 cannot be read: write 100/min, 20/s or 5000/hour"),
         ({"retry": 5}, r"retry is of type int: give a policy, as in RetryPolicy\(attempts=8\)"),
     ],
 )
@@ -54,3 +54,23 @@ def test_every_bare_decorator_says_how_to_write_it(make_app: MakeApp, decorator:
     said = rf'write @app\.{decorator}\("{example}"\) above tell, not @app\.{decorator} alone'
     with pytest.raises(ConfigurationError, match=said):
         getattr(make_app(), decorator)(tell)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"rate": 20}, "rate 20 cannot be read: write 100/min, 20/s"),
+        ({"canary": "5"}, "canary is '5': 0 to 500 letters"),
+        ({"canary": -1}, "canary is -1: 0 to 500 letters"),
+    ],
+)
+async def test_a_redrive_of_wrong_types_is_refused_by_name(
+    app: Redrive, given: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        await app.dead_letters.redrive("code:504", **given)
+
+
+async def test_an_unknown_kind_of_group_is_refused_with_those_there_are(app: Redrive) -> None:
+    with pytest.raises(ConfigurationError, match="by is 'kind': use one of fingerprint, code, reason"):
+        await app.dead_letters.groups(by="kind")

@@ -36,9 +36,9 @@ class Rate(Struct, frozen=True):
         return f"{self.count}/{_UNITS.get(self.period_s, f'{self.period_s:g} s')}"
 
     @classmethod
-    def parse(cls, text: str) -> Rate:
-        """A rate written as `100/min`, `20/s` or `5000/hour`."""
-        match = _RATE.fullmatch(text.strip().lower())
+    def parse(cls, text: object) -> Rate:
+        """A rate written as `100/min`, `20/s` or `5000/hour`, or ConfigurationError."""
+        match = _RATE.fullmatch(text.strip().lower()) if isinstance(text, str) else None
         if match is None or match[2] not in _PERIODS:
             raise ConfigurationError(f"rate {text!r} cannot be read: write 100/min, 20/s or 5000/hour")
         return cls(int(match[1]), _PERIODS[match[2]])

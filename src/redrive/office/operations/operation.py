@@ -150,8 +150,9 @@ class Order(_Document, frozen=True):
             raise ConfigurationError("an archive is written as fast as it goes: leave the rate out")
         if self.to_queue is not None:
             check_queue(self.to_queue)
-        if self.canary is not None and not 0 <= self.canary <= CHUNK:
-            raise ConfigurationError(f"canary is {self.canary}: 0 to {CHUNK} letters")
+        canary: object = 0 if self.canary is None else self.canary
+        if not isinstance(canary, int) or not 0 <= canary <= CHUNK:
+            raise ConfigurationError(f"canary is {canary!r}: 0 to {CHUNK} letters")
         if not 0 <= self.halt_share <= 1 or self.halt_least < 1:
             raise ConfigurationError("halt: a share from 0 to 1, of at least 1 letter that came back")
         judged = self.canary or self.ramp or self.to_queue is not None or self.edited
