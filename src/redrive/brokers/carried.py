@@ -227,8 +227,9 @@ class CarriedStore(BesideLedger):
         return sorted({*await self.ledger.queue_names(), *self.carrier.queues(), *self._handovers})
 
     async def queues(self) -> list[QueueCounts]:
-        """The ledger's counts, and the broker's where it answers."""
-        found = {one.queue: one for one in await self.ledger.queues()}
+        """The ledger's counts, and where it answers the broker's: what waits in a queue of the broker is what
+        the broker has there, also of letters that were sent back."""
+        found = {one.queue: _relayed(one) for one in await self.ledger.queues()}
         for name in {*self.carrier.queues(), *self._handovers} - set(found):
             found[name] = _empty(name)
         carried = [name for name in found if self.carries(name)]
@@ -260,5 +261,18 @@ def _empty(queue: str) -> QueueCounts:
     return QueueCounts(queue, LaneState.RUNNING, 0, 0, 0, 0, 0, 0, 0, None)
 
 
+def _relayed(counts: QueueCounts) -> QueueCounts:
+    return changed(counts, relayed=True) if counts.queue.endswith(OUTBOX) else counts
+
+
 def _with_depth(counts: QueueCounts, depth: Depth) -> QueueCounts:
-    return changed(counts, broker_waiting=depth.waiting, broker_dead=depth.dead)
+    if depth.waiting is None:
+        return changed(counts, broker_waiting=None, broker_dead=depth.dead)
+    return changed(
+        counts,
+        pending=depth.waiting,
+        retry_scheduled=depth.retrying,
+        broker_waiting=depth.waiting,
+        broker_dead=depth.dead,
+        consumers=depth.consumers,
+    )

@@ -67,7 +67,8 @@ async def purge(queue: str, /, *, yes: bool = False, flags: Flags = NO_FLAGS) ->
     async with session(flags) as current:
         found = await current.office.queues.named(queue)
         waiting = await _waiting(current, found)
-        question = f"purge {found}: remove {waiting:,} waiting messages for good"
+        what = "what waits to be relayed there" if waiting is None else f"{waiting:,} waiting messages"
+        question = f"purge {found}: remove {what} for good"
         if not await current.output.confirm(question, yes=yes):
             return Exit.FAILED
         with current.output.progress(f"purging {found}", waiting) as progress:
@@ -103,9 +104,13 @@ async def delete(queue: str, /, *, yes: bool = False, flags: Flags = NO_FLAGS) -
         return Exit.OK
 
 
-async def _waiting(current: Session, queue: str) -> int:
+async def _waiting(current: Session, queue: str) -> int | None:
+    """How many messages of a queue may be removed; None where a broker has them, which lets go of none."""
     counts: list[QueueCounts] = [one.counts for one in await current.office.queues.every()]
-    return sum(one.pending + one.scheduled + one.retry_scheduled for one in counts if one.queue == queue)
+    one = next((one for one in counts if one.queue == queue), None)
+    if one is None or one.broker_waiting is not None:
+        return None
+    return one.pending + one.scheduled + one.retry_scheduled
 
 
 def _answer(output: Output, queue: str, state: str, advice: str) -> None:

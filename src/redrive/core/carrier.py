@@ -99,10 +99,15 @@ class Return(Struct, frozen=True, gc=False):
 
 
 class Depth(Struct, frozen=True, gc=False):
-    """How many messages a queue and its dead-letter queue hold at the broker; None: no such queue."""
+    """How many messages a queue and its dead-letter queue hold at the broker; None: no such queue.
+
+    `retrying` are those that wait for another try, `consumers` whoever is handed messages of the queue.
+    """
 
     waiting: int | None
     dead: int | None
+    retrying: int = 0
+    consumers: int = 0
 
 
 class MessagesRefused(StoreError):

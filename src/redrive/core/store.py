@@ -23,7 +23,11 @@ WORKER_RECORDS = "worker"
 @dataclass(frozen=True, slots=True)
 class QueueCounts:
     """A queue's state and how many of its messages are where; `broker_waiting` and `broker_dead` are those
-    that a broker has in the queue and in its dead-letter queue, None where there is no broker."""
+    that a broker has in the queue and in its dead-letter queue, None where there is no broker.
+
+    `consumers`: so many are handed its messages by a broker, whoever they are. `relayed`: every worker takes
+    what waits here on to a broker, without a handler.
+    """
 
     queue: str
     state: LaneState
@@ -37,6 +41,8 @@ class QueueCounts:
     oldest_due_at: int | None
     broker_waiting: int | None = None
     broker_dead: int | None = None
+    consumers: int = 0
+    relayed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

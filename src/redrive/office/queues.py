@@ -61,7 +61,7 @@ class QueueStatus:
     def no_handler(self) -> bool:
         """Work waits and nobody serves it."""
         waiting = self.counts.pending + self.counts.scheduled + self.counts.retry_scheduled
-        return waiting > 0 and self.workers == 0
+        return waiting > 0 and self.workers == 0 and not self.counts.consumers
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,14 @@ class Queues:
             return [_part(one) for one in counts]
         lanes = [(one, await self._store.lane(one.queue, tenant)) for one in counts]
         return [
-            QueuePart(one.queue, one.state, lane.waiting, lane.in_flight, lane.done, lane.dead)
+            QueuePart(
+                one.queue,
+                lane.state if one.state is LaneState.RUNNING else one.state,
+                lane.waiting,
+                lane.in_flight,
+                lane.done,
+                lane.dead,
+            )
             for one, lane in lanes
             if lane is not None
         ]
@@ -162,7 +169,7 @@ async def live_workers(store: Records) -> list[LiveWorker]:
 def statuses(counts: Sequence[QueueCounts], workers: Sequence[LiveWorker]) -> list[QueueStatus]:
     """Queues with how many of these workers serve each."""
     serving = Counter(queue for worker in workers for queue in worker.queues)
-    return [QueueStatus(one, serving[one.queue]) for one in counts]
+    return [QueueStatus(one, len(workers) if one.relayed else serving[one.queue]) for one in counts]
 
 
 def queue_term(queue: str) -> Named:

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-import aiormq
 from aiormq.abc import AbstractChannel
 
 from redrive.brokers.rabbitmq import wire
@@ -21,6 +20,7 @@ from redrive.brokers.rabbitmq.connection import BrokerLine, BrokerUnavailable
 from redrive.brokers.rabbitmq.consume import Consumption, Read
 from redrive.brokers.rabbitmq.declare import FirstSecond, declare_all
 from redrive.brokers.rabbitmq.design import PARKING_KEY, QueueDesign, RetryMode, TopologyDesign
+from redrive.brokers.rabbitmq.gauge import QueueGauge, is_gone
 from redrive.brokers.rabbitmq.letter import origin_of, read_letter
 from redrive.brokers.rabbitmq.properties import Properties
 from redrive.brokers.rabbitmq.publish import Post, Publisher, Repair
@@ -222,19 +222,8 @@ class RabbitCarrier:
         return {messages[place].id for place in refused}
 
     async def depths(self, queues: Sequence[str]) -> Mapping[str, Depth]:
-        found = {}
-        for queue in queues:
-            found[queue] = Depth(await self._depth(queue), await self._depth(self._of(queue).dlq))
-        return found
-
-    async def _depth(self, queue: str) -> int | None:
-        try:
-            async with self._consuming.passing_channel() as channel:
-                return (await channel.queue_declare(queue, passive=True)).message_count
-        except BrokerUnavailable as error:
-            if _is_gone(error):
-                return None
-            raise
+        async with QueueGauge(self._consuming, self._place) as gauge:
+            return {queue: await gauge.depth(self._of(queue), queue in self._designs) for queue in queues}
 
     async def _publish(self, posts: Sequence[Post], parcels: Sequence[Parcel]) -> None:
         """Publish, confirmed, then acknowledge what was published; raise when any of it was refused."""
@@ -255,7 +244,9 @@ class RabbitCarrier:
         """A rejection has no way to say that its queue is gone: the message would stand hidden until then."""
         if time.monotonic() < self._looked_s.get(queue, 0.0) + _LOOK_S:
             return
-        if await self._depth(self._of(queue).retry_queue) is None:
+        async with QueueGauge(self._consuming, self._place) as gauge:
+            found = await gauge.held(self._of(queue).retry_queue)
+        if found is None:
             self._declared.discard(queue)
             await self._declare_all([queue])
         self._looked_s[queue] = time.monotonic()
@@ -294,7 +285,7 @@ class RabbitCarrier:
         try:
             await consumption.ready()
         except BrokerUnavailable as error:
-            if not _is_gone(error) or owner in self._collected:
+            if not is_gone(error) or owner in self._collected:
                 raise
             self._declared.discard(owner)
             await self._ensure(owner)
@@ -364,11 +355,6 @@ async def _peek(channel: AbstractChannel) -> str | None:
     """The first message of the ledger's queue; it goes back when the channel closes."""
     found = await channel.basic_get(_LEDGER_QUEUE)
     return found.body.decode("utf-8", "replace") or None
-
-
-def _is_gone(error: BrokerUnavailable) -> bool:
-    """Whether the broker says that there is no such queue."""
-    return isinstance(error.__cause__, aiormq.exceptions.ChannelNotFoundEntity)
 
 
 async def _nothing(_: bool) -> None:

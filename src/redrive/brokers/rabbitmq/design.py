@@ -100,6 +100,11 @@ class QueueDesign(Struct, frozen=True, kw_only=True):
         delays = ((milliseconds(delay), _in_words(delay)) for delay in self.steps_s)
         return tuple(DelayStep(ms, f"{self.retry_queue}.{words}", words) for ms, words in delays)
 
+    @property
+    def waiting_queues(self) -> tuple[str, ...]:
+        """Where its messages wait for another try."""
+        return tuple(step.queue for step in self.steps) or (self.retry_queue,)
+
     def step(self, delay_s: float) -> DelayStep:
         """The step for a delay: the shortest that is not below it, else the longest."""
         wanted = milliseconds(delay_s)

@@ -68,6 +68,8 @@ def _served_by(status: QueueStatus) -> Text:
         return Text(status.counts.state.value, "yellow")
     if status.no_handler:
         return Text("no handler", "red")
+    if not status.workers and status.counts.consumers:
+        return Text("other software")
     return Text(f"{status.workers} worker{'' if status.workers == 1 else 's'}")
 
 

@@ -199,11 +199,15 @@ class FigureReader:
 
 
 async def _unserved(look: Look) -> list[Reading]:
+    """What is relayed is served by whoever looks."""
     served = {queue for worker in await look.workers() for queue in worker.document["queues"]}
     return [
         Reading(one.queue, one.pending)
         for one in await look.queues()
-        if one.pending and one.queue not in served and one.state is LaneState.RUNNING
+        if one.pending
+        and one.queue not in served
+        and one.state is LaneState.RUNNING
+        and not (one.consumers or one.relayed)
     ]
 
 
