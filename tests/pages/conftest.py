@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, expect, sync_playwright
@@ -83,6 +84,20 @@ def leave(context: BrowserContext) -> None:
     context.close()
 
 
+def enter_key(page: Page, key: str) -> None:
+    """Sign in, and have arrived."""
+    page.goto("/sign-in")
+    page.fill("input[name=key]", key)
+    with page.expect_navigation():
+        page.click("button.main")
+
+
+def press(page: Page, name: str, role: Literal["button", "link"] = "button") -> None:
+    """Click, and have arrived where that leads: what was asked for is done."""
+    with page.expect_navigation():
+        page.get_by_role(role, name=name).click()
+
+
 @pytest.fixture
 def enter(browser: Browser, shop: Shop) -> Iterator[Enter]:
     """Pages of someone who signed in with a key of a role; nothing they do may be worth a warning."""
@@ -95,9 +110,7 @@ def enter(browser: Browser, shop: Shop) -> Iterator[Enter]:
         page = context.new_page()
         page.set_default_timeout(30_000)
         watched.watch(page)
-        page.goto("/sign-in")
-        page.fill("input[name=key]", shop.key(role, tenant))
-        page.click("button.main")
+        enter_key(page, shop.key(role, tenant))
         return page
 
     yield sign_in

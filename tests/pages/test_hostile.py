@@ -7,14 +7,14 @@ from datetime import timedelta
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from redrive.core.lanes import LaneState
 from redrive.mail.writing.mail import Mail
 from redrive.office.access import Access, Role
 from redrive.office.audit import Actor
 from redrive.office.groups import GroupBy
-from tests.pages.conftest import Enter
+from tests.pages.conftest import Enter, press
 from tests.pages.hostile import hostile_strings
 from tests.pages.shop import INVOICES, ORDERS, Shop
 
@@ -94,8 +94,8 @@ def test_lists_show_hostile_text_and_nothing_runs(shop: Shop, enter: Enter) -> N
     check(page, f"{page.locator('[data-row] a').first.get_attribute('href')}?reveal=true")
     page.goto("/sql")
     page.get_by_label("Statement").fill("SELECT lastFailureReason, lastFailureCode, originalData FROM dlq")
-    page.get_by_role("button", name="Ask").click()
-    page.wait_for_selector("tbody")
+    press(page, "Ask")
+    expect(page.locator("tbody")).to_be_visible()
     assert page.evaluate(SIGNS) == []
     path = "/letters?view=letters"
     for _ in range(COUNT // 50):

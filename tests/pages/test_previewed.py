@@ -49,7 +49,7 @@ def test_a_form_with_a_mistake_asks_again_with_what_is_there_and_its_safe_canary
     bury(shop, "703", 30)
     page.get_by_label("Rate").fill("0/s")
     page.get_by_role("button", name="Re-drive 2 letters").click()
-    expect(page.get_by_role("alert")).to_contain_text("a rate is at least 1")
+    expect(page.get_by_role("alert")).to_contain_text("rate 0/s lets nothing through")
     expect(page.get_by_role("heading", level=1)).to_have_text("Re-drive 32 letters?")
     expect(page.get_by_label("Canary")).to_have_value("5")
 
