@@ -1,8 +1,8 @@
 """Real servers for the tests: started on a free port in a temporary folder, stopped by process id.
 
 Each runs on deploy/redis.conf, as it ships. A missing binary skips the test at home, with the reason, and
-fails it where CI=true. Known weakness: a free port may be taken between finding it and using it; the start
-is then tried again.
+fails it where CI=true. A server is waited for as long as it lives. Known weakness: a port that a server is
+started on again may be taken meanwhile; the start is then tried again.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import shutil
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,9 +22,7 @@ import pytest
 
 _CONFIGURATION = Path(__file__).parent.parent / "deploy/redis.conf"
 _STARTS = 3
-_READY_TRIES = 250
 _READY_PAUSE_S = 0.02
-_WHOLE_TRIES = 1_000
 _SLOTS = 16_384
 _MASTERS = 3
 
@@ -93,19 +93,17 @@ def start_cluster(folder: Path) -> RedisCluster:
     cluster = RedisCluster(tuple(servers))
     for server in servers[1:]:
         join(server, cluster)
-    for _ in range(_WHOLE_TRIES):
-        if all(_is_whole(server) for server in servers):
-            return cluster
+    while not all(_is_whole(server) for server in servers):
         time.sleep(_READY_PAUSE_S)
-    cluster.stop()
-    raise RuntimeError(f"the cluster in {folder} did not become whole")
+    return cluster
 
 
 def start_node(folder: Path, *, port: int | None = None, bus: int | None = None) -> RedisServer:
     """A server that may be part of a cluster; `port` and `bus` start it again where it was."""
     folder.mkdir(exist_ok=True)
     options = {"cluster_enabled": "yes", "cluster_node_timeout": "5000"}
-    return start_redis(folder, port=port, cluster_port=str(bus or free_port()), **options)
+    with reserved_port() as spare:
+        return start_redis(folder, port=port, cluster_port=str(bus or spare), **options)
 
 
 def bus_port(server: RedisServer) -> int:
@@ -136,19 +134,26 @@ def give_up(reason: str) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
+    with reserved_port() as port:
         return port
+
+
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """A port that nobody is given while inside; whoever names it can listen on it, until then it refuses."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
 
 
 def _start(binary: str, folder: Path, fixed: int | None, options: dict[str, str]) -> RedisServer:
     for _ in range(_STARTS):
-        port = fixed or free_port()
-        server = RedisServer(f"redis://127.0.0.1:{port}/0", _spawn(binary, folder, port, options))
-        if _is_ready(server.process, port):
-            return server
-        server.stop()
+        with reserved_port() as spare:
+            port = fixed or spare
+            server = RedisServer(f"redis://127.0.0.1:{port}/0", _spawn(binary, folder, port, options))
+            if _is_ready(server.process, port):
+                return server
     log = (folder / "redis.log").read_text(errors="replace")[-2000:]
     raise RuntimeError(f"{binary} did not become ready in {folder}; its log ends with:\n{log}")
 
@@ -167,14 +172,11 @@ def _spawn(binary: str, folder: Path, port: int, more: dict[str, str]) -> subpro
 
 
 def _is_ready(process: subprocess.Popen[bytes], port: int) -> bool:
-    for _ in range(_READY_TRIES):
+    """Whether it has come to answer; it has not, once it has ended."""
+    while process.poll() is None:
         if _answers_ping(port):
             return True
-        try:
-            process.wait(timeout=_READY_PAUSE_S)
-        except subprocess.TimeoutExpired:
-            continue
-        return False
+        time.sleep(_READY_PAUSE_S)
     return False
 
 

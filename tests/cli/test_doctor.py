@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Shop
-from tests.servers import RedisServer, ask, free_port, start_redis
+from tests.servers import RedisServer, ask, reserved_port, start_redis
 
 
 @pytest.fixture
@@ -47,7 +47,8 @@ def test_a_warning_alone_leaves_the_exit_code_at_0(shop: Shop, server: RedisServ
 
 
 def test_nobody_at_the_address_is_exit_code_5(shop: Shop) -> None:
-    assert shop("doctor", "--store", f"redis://127.0.0.1:{free_port()}").code == 5
+    with reserved_port() as port:
+        assert shop("doctor", "--store", f"redis://127.0.0.1:{port}").code == 5
 
 
 def test_a_sqlite_store_is_examined_too(shop: Shop) -> None:

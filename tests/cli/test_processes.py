@@ -22,7 +22,7 @@ from redrive.wiring import load
 from tests.cli.conftest import Shop
 from tests.cli.processes import ENVIRONMENT, finish, started
 from tests.programs import Program
-from tests.servers import free_port
+from tests.servers import reserved_port
 from tests.waiting import wait_until
 
 APP = """
@@ -51,6 +51,13 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"{request.getfixturevalue('redis_url')}?prefix=processes:{uuid.uuid4().hex[:12]}"
 
 
+@pytest.fixture
+def port() -> Iterator[int]:
+    """One that nobody else is given."""
+    with reserved_port() as reserved:
+        yield reserved
+
+
 class Lines:
     """What a command and its children write to standard error, as it comes."""
 
@@ -66,14 +73,13 @@ class Lines:
 
 
 async def test_a_process_that_dies_is_started_again_and_nothing_is_lost(
-    tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, store: str, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "shop.py").write_text(APP)
     monkeypatch.setitem(ENVIRONMENT, "REDRIVE_WORKER_LEASE_S", "2")
-    monkeypatch.setitem(ENVIRONMENT, "REDRIVE_METRICS", f"127.0.0.1:{free_port()}")
-    port = f"http://{ENVIRONMENT['REDRIVE_METRICS']}"
+    monkeypatch.setitem(ENVIRONMENT, "REDRIVE_METRICS", f"127.0.0.1:{port}")
     app = Redrive(settings=load({"store": store}, environ={}, folder=tmp_path))
-    async with app, httpx.AsyncClient(base_url=port) as client:
+    async with app, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
 
         async def ready() -> bool:
             return (await client.get("/health/ready")).status_code == 200
@@ -91,7 +97,7 @@ async def test_a_process_that_dies_is_started_again_and_nothing_is_lost(
             assert "ended by SIGKILL" in told["message"]
             await asyncio.to_thread(lines.until, "Worker started")
             await wait_until(done, 60, "every message is done")
-            await wait_until(ready, 10, "both processes are ready")
+            await wait_until(ready, 60, "both processes are ready")
             metrics = (await client.get("/metrics")).text
             assert "redrive_worker_process_restarts_total 1\n" in metrics
             assert "redrive_worker_processes 2\n" in metrics
@@ -151,10 +157,10 @@ def test_when_the_parent_is_killed_its_children_drain_and_end(shop: Shop) -> Non
     ],
 )
 def test_what_cannot_start_is_told_by_a_child_and_ends_the_parent_with_its_code(
-    shop: Shop, text: str, flags: tuple[str, ...], code: int, said: str
+    shop: Shop, port: int, text: str, flags: tuple[str, ...], code: int, said: str
 ) -> None:
     (shop.folder / "shop.py").write_text(text)
-    given = [flag.replace("PORT", str(free_port())) for flag in flags]
+    given = [flag.replace("PORT", str(port)) for flag in flags]
     result = finish(shop.folder, "worker", "shop:app", "--processes", "2", *given)
     assert (result.returncode, result.stdout) == (code, "")
     assert said in result.stderr

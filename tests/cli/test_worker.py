@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from tests.cli.conftest import Shop
 from tests.cli.processes import ENVIRONMENT, finish, started
-from tests.servers import free_port, start_redis
+from tests.servers import reserved_port, start_redis
 
 MADE = "from redrive import Redrive\napp = Redrive()\n"
 APP = """
@@ -20,6 +21,13 @@ app = Redrive()
 @app.handler("orders")
 async def charge(order): ...
 """
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """Where nobody listens, unless the test starts somebody there."""
+    with reserved_port() as reserved:
+        yield reserved
 
 
 def test_it_serves_until_sigterm_and_then_ends_gracefully(shop: Shop) -> None:
@@ -177,10 +185,9 @@ def test_a_wrong_flag_is_a_usage_error(shop: Shop) -> None:
 
 @pytest.mark.parametrize("command", ["worker", "serve"])
 def test_started_while_its_redis_is_down_it_waits_for_it_and_says_so_once_each_way(
-    shop: Shop, tmp_path: Path, command: str
+    shop: Shop, tmp_path: Path, command: str, port: int
 ) -> None:
     (shop.folder / "shop.py").write_text(APP)
-    port = free_port()
     store = f"redis://127.0.0.1:{port}/0"
     listen = ("--listen", "127.0.0.1:0") if command == "serve" else ()
     with started(shop.folder, command, "shop:app", "--store", store, *listen, "--json") as process:
@@ -202,9 +209,9 @@ def test_started_while_its_redis_is_down_it_waits_for_it_and_says_so_once_each_w
 
 
 @pytest.mark.parametrize("command", ["worker", "serve"])
-def test_with_fail_fast_a_redis_that_is_down_ends_it_with_code_5(shop: Shop, command: str) -> None:
+def test_with_fail_fast_a_redis_that_is_down_ends_it_with_code_5(shop: Shop, command: str, port: int) -> None:
     (shop.folder / "shop.py").write_text(APP)
-    store = f"redis://127.0.0.1:{free_port()}/0"
+    store = f"redis://127.0.0.1:{port}/0"
     result = finish(shop.folder, command, "shop:app", "--store", store, "--fail-fast")
     assert result.returncode == 5
     assert "does not answer now" in result.stderr
