@@ -101,7 +101,7 @@ def serve(
         private_key=private_key,
         trusted_proxies=trusted_proxy,
     )
-    check_listen(served.settings.listen, server)
+    check_server(served.settings.listen, server)
     serving = _serve(served, server, Output(flags.json), fail_fast=fail_fast)
     loops.run(serving, uvloop=served.settings.worker.uvloop)
 
@@ -171,13 +171,20 @@ def _kept(folder: Path, key: str) -> Path | None:
     return path
 
 
+def check_server(listen: str, settings: ServerSettings) -> None:
+    """Refuse what cannot be served, before anything is begun: the address, or a server that is missing."""
+    check_listen(listen, settings)
+    try:
+        import redrive.web.server  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise MissingExtra("the HTTP API", "web") from error
+
+
 @asynccontextmanager
 async def listening(app: Redrive, settings: ServerSettings) -> AsyncIterator[str]:
     """Serve an app's API while inside; its address."""
-    try:
-        from redrive.web.server import serve
-    except ModuleNotFoundError as error:
-        raise MissingExtra("the HTTP API", "web") from error
+    from redrive.web.server import serve
+
     async with serve(app, app.settings.listen, mail=app.mail, settings=settings) as running:
         yield running.url
 

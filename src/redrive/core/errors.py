@@ -66,10 +66,10 @@ class ConfigurationError(RedriveError):
 
 
 class MissingExtra(ConfigurationError):
-    """A backend's driver is not installed."""
+    """What was asked for needs packages that are not installed."""
 
-    def __init__(self, backend: str, extra: str) -> None:
-        super().__init__(f"{backend} needs a driver that is not installed: pip install 'redrive[{extra}]'")
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs packages that are not installed: pip install 'redrive[{extra}]'")
 
 
 class StoreError(RedriveError):

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from redrive.app import Redrive
 from redrive.cli.mailbox import listening_mailbox, mailbox_folder
 from redrive.cli.problems import CommandError, Exit
-from redrive.cli.serve import listening
+from redrive.cli.serve import check_server, listening
 from redrive.cli.session import Flags
 from redrive.config import Settings
 from redrive.core.condition import Description
@@ -28,7 +28,9 @@ from redrive.mailbox import Mailbox
 from redrive.office.playground import may_play
 from redrive.office.queues import LiveWorker, live_workers
 from redrive.telemetry.events import Sink
-from redrive.web.listen import ServerSettings, check_listen
+from redrive.web.listen import ServerSettings
+
+_LOCAL = ServerSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ async def running(
     settings: Settings, *, mailbox_port: int, sinks: tuple[Sink, ...] = ()
 ) -> AsyncIterator[RunningGateway]:
     """Run everything while inside; end gracefully, what was taken last first."""
-    check_listen(settings.listen)
+    check_server(settings.listen, _LOCAL)
     async with AsyncExitStack() as stack:
         mailbox = None
         if not settings.names_relay:
@@ -79,7 +81,7 @@ async def running(
             app.telemetry.add(sink)
         app.serve_mail()
         await stack.enter_async_context(app)
-        url = await stack.enter_async_context(listening(app, ServerSettings()))
+        url = await stack.enter_async_context(listening(app, _LOCAL))
         working = await stack.enter_async_context(_working(app))
         yield RunningGateway(app, url, mailbox, await app.store.describe(), working)
 
