@@ -162,6 +162,11 @@ class Bench:
         for store in self._opened:
             store.skew_ms = self._skew_ms
 
+    def begin(self, period_s: float) -> None:
+        """Move the clock to the beginning of the next minute or hour: what is counted by it stays within."""
+        period_ms = round(period_s * 1000)
+        self.advance((period_ms - self._opened[0].now() % period_ms) / 1000 + 1)
+
     async def corrupt(self, message_id: str) -> None:
         """Make the record of a message unreadable, behind the store's back."""
         await self._backend.corrupt(message_id)

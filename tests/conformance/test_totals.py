@@ -59,7 +59,8 @@ async def test_nothing_was_counted_in_a_new_store(store: Store) -> None:
     assert await store.letter_ages(QUEUE, [0, store.now()]) == [0, 0]
 
 
-async def test_a_batch_that_is_repeated_counts_once(store: Store) -> None:
+async def test_a_batch_that_is_repeated_counts_once(bench: Bench, store: Store) -> None:
+    bench.begin(MINUTE_S)
     for number in (1, 1, 2, 1, 2, 2):
         await add(store, Total(Flow.DONE, QUEUE, "", 10), source="one", number=number)
     await add(store, Total(Flow.DONE, QUEUE, "", 1), source="another")
@@ -107,8 +108,9 @@ async def test_labels_of_one_kind_do_not_use_up_another(store: Store) -> None:
 
 
 async def test_a_queue_that_is_deleted_leaves_its_label_to_another_with_all_that_was_counted_of_it(
-    store: Store,
+    bench: Bench, store: Store
 ) -> None:
+    bench.begin(MINUTE_S)
     most = LABEL_LIMITS[LabelKind.QUEUE]
     await add(store, *(Total(Flow.DONE, f"q{number}", "", 1) for number in range(most)))
     counted = [Total(name, "q0", part, 7) for name in BY_QUEUE for part in ("", "3", SUM)]

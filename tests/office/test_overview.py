@@ -34,16 +34,17 @@ async def test_an_empty_store_has_an_overview(store: Store, index: Index) -> Non
 async def test_the_last_hour_is_told_by_the_minute_and_by_queue(
     bench: Bench, store: Store, index: Index
 ) -> None:
+    bench.begin(MINUTE_S)
     await count(store, Total(Flow.DONE, QUEUE, "", 99))
     bench.advance(61 * MINUTE_S)
     await count(store, Total(Flow.ACCEPTED, QUEUE, "", 5), Total(Flow.DEAD, "refunds", "", 2))
     bench.advance(10 * MINUTE_S)
     await count(store, Total(Flow.DONE, QUEUE, "", 4))
     seen = (await make_office(store, index).acting(ANA).overview.show()).document
-    assert [place for place, one in enumerate(seen.minutes) if one.accepted or one.dead or one.done] in (
-        [MINUTES - 11, MINUTES - 1],
-        [MINUTES - 12, MINUTES - 1],
-    )
+    assert [place for place, one in enumerate(seen.minutes) if one.accepted or one.dead or one.done] == [
+        MINUTES - 11,
+        MINUTES - 1,
+    ]
     assert [one.at for one in seen.minutes] == sorted({one.at for one in seen.minutes})
     assert {one.queue: (one.accepted, one.done, one.dead) for one in seen.last_hour} == {
         QUEUE: (5, 4, 0),

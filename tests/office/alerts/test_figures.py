@@ -281,6 +281,7 @@ async def test_a_figure_that_departs_from_its_own_past_alerts_and_says_what_was_
     bench: Bench, watching: Watching
 ) -> None:
     store = await bench.open_store()
+    bench.begin(HOUR_S)
     watcher = watching("unusual_dead", "unusual_failures")
     for hour in range(6 * 24):
         await count(store, "orders", done=100, dead=hour % 5, retried=hour % 3)
