@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -16,6 +17,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import aiormq
 from aiormq.abc import AbstractChannel, AbstractConnection
+from pamqp import constants
 
 from redrive.brokers.rabbitmq.tap import Taker, TappedTransport
 from redrive.core.errors import StoreError, StoreUnavailable
@@ -30,6 +32,8 @@ _NOT_ALLOWED, _FULL = 530, "limit"
 """The code of a broker that does not let a user in here; it is the same where too many are."""
 
 _NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
+# The driver's library refuses names of queues and exchanges that the broker takes, and others have given.
+constants.DOMAIN_REGEX.update({kind: re.compile(r"[^\r\n]*") for kind in ("queue-name", "exchange-name")})
 logging.getLogger("aiormq").addHandler(logging.NullHandler())  # its errors are raised, and told by us
 
 
