@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 _STEPS: Final = (1, 2, 5)
+_LINES: Final = 5
 _FILLED: Final = 0.84
 
 
@@ -41,17 +42,17 @@ class Bars:
 
     def __init__(self, columns: Sequence[Sequence[int]], names: Sequence[str], *, height: int = 150) -> None:
         self.height = height
-        self.top = nice_top(max((sum(one) for one in columns), default=0))
+        most = max(1, max((sum(one) for one in columns), default=0))
+        self._apart = round_step(most)
+        self.top = -(-most // self._apart) * self._apart
         self._names = names
         self._columns = columns
         self._step = 100 / max(1, len(columns))
 
     @property
     def lines(self) -> list[GridLine]:
-        """A few round values; the lowest is zero."""
-        count = next((parts for parts in (4, 5, 3, 2, 1) if self.top % parts == 0), 1)
-        values = [self.top * part // count for part in range(count + 1)]
-        return [GridLine(self._y(value), value) for value in values]
+        """A few round values, equally far apart; the lowest is zero."""
+        return [GridLine(self._y(value), value) for value in range(0, self.top + 1, self._apart)]
 
     @property
     def rectangles(self) -> list[Rectangle]:
@@ -64,7 +65,7 @@ class Bars:
                     y = self._y(below + value)
                     height = max(1.0, self._y(below) - y)
                     made.append(
-                        Rectangle(name, self.x(number), y, round(0.84 * self._step, 2), round(height, 1))
+                        Rectangle(name, self.x(number), y, round(_FILLED * self._step, 2), round(height, 1))
                     )
                 below += value
         return made
@@ -77,12 +78,12 @@ class Bars:
         return round(self.height - self.height * value / self.top, 1)
 
 
-def nice_top(most: int) -> int:
-    """The first round number that is not below."""
+def round_step(most: int) -> int:
+    """The least round number of which so few as there are lines reach `most`."""
     size = 1
     while True:
         for step in _STEPS:
-            if step * size >= max(1, most):
+            if step * size * _LINES >= most:
                 return step * size
         size *= 10
 
