@@ -3,12 +3,14 @@
 What is watched is small: the queues' counts, or one operation. It is read every second or two while somebody
 looks. A change is told at once, and now and then a page is read again without one: what it shows may be
 counted more slowly. A stream says nothing else, and ends after some minutes; the browser opens it again.
+A session has some streams open at once and no more: a browser opens about six, and each costs a connection.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
@@ -18,13 +20,17 @@ from starlette.responses import Response, StreamingResponse
 from redrive.core.errors import RedriveError
 from redrive.web.admin.route import READ
 from redrive.web.pages.visit import PageRoute, Visit
+from redrive.web.problems import RATE_LIMITED, Refusal
 
 QUEUES_S: Final = 1.0
 OPERATION_S: Final = 2.0
+STREAMS: Final = 12
+"""How many a session may have open at once."""
 _LASTS_S: Final = 300.0
 _PAUSE_S: Final = 5
 _QUIET_S: Final = 15.0
 _AGAIN_MS: Final = 2_000
+_FULL_S: Final = 30
 _HEADERS: Final = {"X-Accel-Buffering": "no"}
 
 Read = Callable[[], Awaitable[Any]]
@@ -95,6 +101,7 @@ class LivePages:
 
     def __init__(self) -> None:
         self._topics: dict[str, Topic] = {}
+        self._open: Counter[str] = Counter()
         self._closed = False
 
     def routes(self) -> list[PageRoute]:
@@ -111,8 +118,8 @@ class LivePages:
 
     async def queues(self, visit: Visit) -> Response:
         """The counts of all queues, or of the tenant's part of them."""
-        topic = self._topic(f"queues {visit.credential.tenant or ''}", visit.acting.queues.parts, QUEUES_S)
-        return self._stream(topic)
+        name = f"queues {visit.credential.tenant or ''}"
+        return self._stream(visit, name, visit.acting.queues.parts, QUEUES_S)
 
     async def operation(self, visit: Visit) -> Response:
         """How far an operation is."""
@@ -122,17 +129,23 @@ class LivePages:
         async def read() -> Any:
             return operations.document(await operations.show(name))
 
-        return self._stream(self._topic(f"operation {name}", read, OPERATION_S))
+        return self._stream(visit, f"operation {name}", read, OPERATION_S)
 
-    def _topic(self, name: str, read: Read, every_s: float) -> Topic:
-        self._topics = {name: topic for name, topic in self._topics.items() if topic.watched}
-        return self._topics.setdefault(name, Topic(read, every_s))
+    def _stream(self, visit: Visit, name: str, read: Read, every_s: float) -> Response:
+        session = visit.session.id if visit.session is not None else ""
+        if self._open[session] >= STREAMS:
+            again = {"Retry-After": str(_FULL_S)}
+            raise Refusal(RATE_LIMITED, f"this session has {STREAMS} live pages open", headers=again)
+        events = self._events(session, name, read, every_s)
+        return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
 
-    def _stream(self, topic: Topic) -> Response:
+    async def _events(self, session: str, name: str, read: Read, every_s: float) -> AsyncIterator[str]:
+        """What one page is told. Counted from here: who leaves before it begins has cost nothing."""
+        if self._open[session] >= STREAMS:
+            return
+        topic = self._topic(name, read, every_s)
+        self._open[session] += 1
         topic.begin()
-        return StreamingResponse(self._events(topic), media_type="text/event-stream", headers=_HEADERS)
-
-    async def _events(self, topic: Topic) -> AsyncIterator[str]:
         try:
             ends_s = time.monotonic() + _LASTS_S
             version = 0  # what changed between the page and its stream is told first
@@ -142,3 +155,9 @@ class LivePages:
                 yield "event: change\ndata:\n\n"
         finally:
             topic.end()
+            self._open[session] -= 1
+            self._open += Counter()  # forgets those who have none left
+
+    def _topic(self, name: str, read: Read, every_s: float) -> Topic:
+        self._topics = {name: topic for name, topic in self._topics.items() if topic.watched}
+        return self._topics.setdefault(name, Topic(read, every_s))
