@@ -50,6 +50,12 @@ def test_every_command_takes_json_and_describes_itself(command: str) -> None:
     assert COMMANDS[command].help
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_a_flag_does_is_one_line_so_that_the_terminal_breaks_it(command: str) -> None:
+    for argument in COMMANDS[command].assemble_argument_collection():
+        assert "\n" not in (argument.parameter.help or ""), argument.names
+
+
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name.count(" ") == 1])
 def test_the_list_of_commands_says_what_the_command_says(command: str) -> None:
     described = COMMANDS[command].default_command

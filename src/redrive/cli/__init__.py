@@ -41,7 +41,7 @@ for place, summary in {
     "mail:mail": "Send mails, see how far they are, and judge replies.",
     "mailbox:mailbox": "The mailbox simulator: run it, and see what it received.",
     "send:send": "Submit one message; prints its id once it is stored.",
-    "status:status": "How all stands: queues, the last hour, tenants, causes, operations, workers.",
+    "status:status": "The state of everything: queues, the last hour, tenants, causes, operations, workers.",
     "top:top": "Watch the store live: what flows, who waits, what fails, what is under way; q quits.",
     "doctor:doctor": "Examine the live store: what is right, wrong or worth a look, and how to fix it.",
     "messages:show": "The life of one message: every attempt, delay and reason, and why it waits or died.",

@@ -74,7 +74,7 @@ async def list_rows(
 
 @audit.command(name="verify")
 async def verify_rows(*, head: str | None = None, flags: Flags = NO_FLAGS) -> int:
-    """Read the whole chain; 1 when a row was changed, is missing, or the end was cut off.
+    """Read the whole chain; exits with 1 when a row was changed, is missing, or the end was cut off.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ def _table(output: Output, shown: DestinationList) -> RenderableType:
 def _note_limits(current: Session, shown: DestinationList) -> None:
     """What the table does not have."""
     if shown.masked:
-        current.output.note("no destination is told: the setting office.masked hides addresses")
+        current.output.note("no destination is shown: the setting office.masked hides addresses")
     elif not shown.whole:
         current.output.note(f"of the newest {shown.looked:,} letters only: narrow it with --filter")
 

@@ -55,16 +55,13 @@ async def create(
     name
         A few words to know it by.
     from_domain
-        A domain that a submit key may send from, *.acme.example for those below it; may be given several
-        times. Without, those of its tenant.
+        A domain that a submit key may send from, or *.acme.example; can be repeated; default its tenant's.
     queue
-        A queue that a submit key may submit to, orders* for all that begin so; may be given several times.
-        Without, queues that exist or have a handler.
+        A queue that a submit key may use, or orders*; can be repeated; default: those that are in use.
     expires
         When the key ends: 90d, or 2027-01-31.
     reveal
-        The key may, or with --no-reveal may not, see payloads without masks; by default operators and admins
-        may.
+        Whether the key may see payloads without masks; default: yes for operators and admins.
     """
     limits = Limits(
         senders=SenderDomains.parse(from_domain), queues=QueuePatterns.parse(queue), reveal=reveal

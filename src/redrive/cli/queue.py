@@ -83,7 +83,7 @@ async def delete(queue: str, /, *, yes: bool = False, flags: Flags = NO_FLAGS) -
     """Forget a queue that nobody needs any more, with its tenants' settings and finished records.
 
     Refused while a message in it is waiting, running or dead, or has just finished, while a live worker
-    serves it, and while an operation concerns it. The audit stays. A later message makes it anew.
+    serves it, and while an operation concerns it. The audit stays. A later message creates it again.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from redrive.office.throughput import ThroughputMeter
 
 
 async def status(*, lanes: str | None = None, flags: Flags = NO_FLAGS) -> None:
-    """How all stands: queues, the last hour, tenants, causes, operations, workers.
+    """The state of everything: queues, the last hour, tenants, causes, operations, workers.
 
     Parameters
     ----------

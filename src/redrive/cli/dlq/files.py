@@ -105,7 +105,7 @@ async def archive(
 
 
 async def restore(file: Path, /, *, flags: Flags = NO_FLAGS) -> int:
-    """Bring the letters of an archive back as they were; of a file that is not whole nothing moves.
+    """Bring the letters of an archive back as they were; of a damaged file nothing is taken.
 
     Parameters
     ----------

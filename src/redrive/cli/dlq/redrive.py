@@ -37,8 +37,7 @@ async def redrive(
     ids
         The letters.
     canary
-        Send this many first; the rest follows once their outcome is known and good. Default: 5 of more than
-        20 letters, 0 of fewer.
+        Send this many first, the rest once they did well; default 5 where there are more than 20 letters.
     no_canary
         Send all without trying some first.
     halt

@@ -27,8 +27,7 @@ class Going:
     """How an operation is carried out."""
 
     rate: str | None = None
-    """At most this many, such as 20/s or 600/min; none is as fast as it goes. A re-drive of more than 20
-    letters goes at 20/s unless you say otherwise."""
+    """At most this many, such as 600/min, or none; default 20/s for a re-drive of more than 20 letters."""
 
     wait: bool = False
     """Also wait for the outcome of each letter."""

@@ -133,7 +133,7 @@ class Chooser:
         """Whatever was dead when the question was asked is to be found."""
         problem = (await self._index.catch_up()).problem
         if problem is not None:
-            raise StoreUnavailable(f"the letters cannot be told: {problem}")
+            raise StoreUnavailable(f"the letters cannot be counted: {problem}")
 
     async def _named(self, order: Order, asked: AskedAt, cursor: str | None) -> Chosen:
         selection, begin = order.selection, int(cursor or 0)
