@@ -15,6 +15,7 @@ from collections.abc import Set as AbstractSet
 from aiormq.abc import AbstractChannel
 
 from redrive.brokers.rabbitmq import wire
+from redrive.brokers.rabbitmq.absent import AbsentQueues
 from redrive.brokers.rabbitmq.adrift import HandoverReceipt
 from redrive.brokers.rabbitmq.connection import BrokerLine, BrokerUnavailable
 from redrive.brokers.rabbitmq.consume import Consumption, Read
@@ -68,6 +69,7 @@ class RabbitCarrier:
         self._patience_s = consumer_timeout_s / _STALE_PARTS
         self._design = design
         self._collected = collected
+        self.absent = AbsentQueues()
         self._designs: dict[str, QueueDesign] = {one.name: one for one in design.queues}
         self._declared: set[str] = set()
         self._declaring: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -117,7 +119,10 @@ class RabbitCarrier:
                 found.append(
                     Finding(queue, Grade.WRONG, "the queue or its dead-letter queue is missing", fix)
                 )
-        return found
+        async with QueueGauge(self._consuming, self._place) as gauge:
+            missing = [one for one in self._collected if await gauge.held(one) is None]
+        fix = "fix its name in broker.collect, or declare it"
+        return [*found, *(Finding(one, Grade.WRONG, "the broker has no such queue", fix) for one in missing)]
 
     async def keep_ledger(self, ledger: str) -> str:
         """The first message of a queue of its own says so; it is only ever looked at, by one at a time: while
@@ -139,14 +144,23 @@ class RabbitCarrier:
         return list(self._designs)
 
     def dead_letter_queues(self) -> Sequence[str]:
-        return [*(one.dlq for one in self._designs.values()), *self._collected]
+        return list(dict.fromkeys([*(one.dlq for one in self._designs.values()), *self._collected]))
 
     async def collect(self, queue: str, limit: int) -> list[Parcel]:
         consumption = await self._consume(queue, self._reading(queue))
         return consumption.take(limit)
 
     async def collect_dead(self, queue: str, limit: int) -> list[Parcel]:
-        consumption = await self._consume(queue, self._reading_letters(queue))
+        if self.absent.rests(queue):
+            return []
+        try:
+            consumption = await self._consume(queue, self._reading_letters(queue))
+        except BrokerUnavailable as error:
+            if not is_gone(error) or self._owner(queue) not in self._collected:
+                raise
+            self.absent.miss(queue)
+            return []
+        self.absent.find(queue)
         return consumption.take(limit)
 
     def untaken(self, queue: str) -> Sequence[Parcel]:
