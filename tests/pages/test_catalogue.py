@@ -10,11 +10,15 @@ from string import Formatter
 import pytest
 
 import redrive.web.pages
+from redrive.core.alerts import AlertPhase, AlertSeverity
+from redrive.core.failure import Kind, Scope
 from redrive.core.lanes import LaneState
+from redrive.core.letters import MessagePhase, RedriveResult
+from redrive.core.lifecycle import TRANSITIONS, State
 from redrive.core.verdict import Reason
 from redrive.office.access import Role
 from redrive.office.concerns import ConcernKind
-from redrive.office.groups import GroupState
+from redrive.office.groups import GroupBy, GroupState
 from redrive.office.operations import OperationKind, OperationState
 from redrive.web.pages.catalogue import Language, Texts, preferred_language, read_catalogue
 from redrive.web.problems import PROBLEMS
@@ -31,6 +35,15 @@ NAMED = {
     "operation": [one.value for one in OperationState],
     "concern": [one.value for one in ConcernKind],
     "problem": [one.name for one in PROBLEMS],
+    "phase": [one.value for one in State],
+    "failure": [one.value for one in Kind],
+    "scope": [one.value for one in Scope],
+    "result": [one.value for one in RedriveResult],
+    "messages": [f"{word}{one.value}" for word in ("", "when_", "none_") for one in MessagePhase],
+    "grouped": [one.value for one in GroupBy],
+    "severity": [one.value for one in AlertSeverity],
+    "alert_state": [one.value for one in AlertPhase],
+    "move": [one.move.value for one in TRANSITIONS if one.after is State.REMOVED],
 }
 
 

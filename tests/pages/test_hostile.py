@@ -94,7 +94,7 @@ def test_lists_show_hostile_text_and_nothing_runs(shop: Shop, enter: Enter) -> N
     check(page, f"{page.locator('[data-row] a').first.get_attribute('href')}?reveal=true")
     page.goto("/sql")
     page.get_by_label("Statement").fill("SELECT lastFailureReason, lastFailureCode, originalData FROM dlq")
-    press(page, "Ask")
+    press(page, "Run")
     expect(page.locator("tbody")).to_be_visible()
     assert page.evaluate(SIGNS) == []
     path = "/letters?view=letters"

@@ -30,7 +30,7 @@ MANY = Rate(1_000_000, 60.0)
 LIVE = re.compile(r'data-live="(?P<stream>[^"]+)" data-pause="(?P<pause_s>\d+)"')
 PATHS = (
     *("/", "/letters", "/letters?view=letters", "/letters?view=ages", "/messages", "/queues"),
-    *(f"/queues/{ORDERS}", "/tenants", "/operations"),
+    *(f"/queues/{ORDERS}", "/tenants", "/operations", "/alerts", "/mail"),
 )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from redrive.app import Redrive
@@ -128,7 +129,21 @@ def make_api(
     api.live = LivePages()
     _add(api, door, page_routes(app, door, api.live, proxied=proxied))
     _share_methods([route for route in api.routes if isinstance(route, GuardedRoute)])
+    api.router.default = _nowhere(door, api.router.default)
     return api
+
+
+def _nowhere(door: PageDoor, otherwise: ASGIApp) -> ASGIApp:
+    """An address that nothing has: a page for someone's browser, a problem for a program."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive) if scope["type"] == "http" else None
+        if request is None or request.method != "GET" or "text/html" not in request.headers.get("accept", ""):
+            await otherwise(scope, receive, send)
+        else:
+            await (await door.lost(request))(scope, receive, send)
+
+    return answer
 
 
 def _add(api: FastAPI, door: Door, routes: Sequence[Route]) -> None:

@@ -18,6 +18,7 @@ from redrive.core.values import instant
 
 _SPANS = ((86_400_000, "days"), (3_600_000, "hours"), (60_000, "minutes"), (1_000, "seconds"))
 _SOON_MS = 1_000
+_WHOLE = 100
 
 
 class Language(StrEnum):
@@ -69,11 +70,16 @@ class Texts:
         }
         return (one or text[self.language]).format(**written)
 
+    def named(self, table: str, name: str) -> str:
+        """What something is called here; a name that no text is for, as it is."""
+        return self(f"{table}.{name}") if f"{table}.{name}" in self._texts else name
+
     def number(self, value: float | None) -> str:
-        """1,234 or 1.234; a fraction has one digit."""
+        """1,234 or 1.234; a fraction has one digit, where it still says something."""
         if value is None:
             return "\u2013"
-        text = f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+        whole = isinstance(value, int) or abs(value) >= _WHOLE
+        text = f"{round(value):,}" if whole else f"{value:,.1f}"
         if self.language is Language.PORTUGUESE:
             return text.translate(str.maketrans(",.", ".,"))
         return text

@@ -16,11 +16,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from redrive.app import Redrive
+from redrive.core.errors import RedriveError
 from redrive.office.sessions import find_session
 from redrive.web.access import Anyone, Gate, Route
 from redrive.web.pages.render import Renderer
 from redrive.web.pages.visit import FIELD, Form, Visit, read_form
-from redrive.web.problems import FORBIDDEN, Refusal, told
+from redrive.web.problems import FORBIDDEN, NOT_FOUND, Refusal, told
 
 SESSION_COOKIE: Final = "redrive-session"
 FORM_COOKIE: Final = "redrive-form"
@@ -49,6 +50,15 @@ class PageDoor:
             self.gate.check(visit.known, route.allowed, unbound=route.unbound)
             return await route.answer(await self._checked(visit))
         except Exception as error:  # noqa: BLE001 - whatever it is, a page says it
+            return self.renderer.problem(visit, *told(error))
+
+    async def lost(self, request: Request) -> Response:
+        """A page for someone at an address that nothing has."""
+        visit = Visit(request, office=self._app.office)
+        try:
+            visit = await self._identified(request)
+            raise Refusal(NOT_FOUND, "no page has this address")
+        except RedriveError as error:
             return self.renderer.problem(visit, *told(error))
 
     async def _identified(self, request: Request) -> Visit:

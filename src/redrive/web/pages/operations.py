@@ -7,7 +7,8 @@ when it counted how many letters, so that it takes these and none that died sinc
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -15,7 +16,7 @@ from starlette.responses import Response
 
 from redrive.app import Redrive
 from redrive.core.errors import ConfigurationError
-from redrive.office.documents.operations import preview_document
+from redrive.office.documents.operations import PartDocument, preview_document
 from redrive.office.operations import (
     NoOperation,
     Operation,
@@ -90,6 +91,7 @@ class OperationPages:
         """What an order would do; with what is wrong with the form that asked for it, beside its fields."""
         found = await visit.acting.operations.preview(order)
         settled, form = found.order, visit.form
+        shown = preview_document(found)
         grown = found.count > (form.number("counted") or 0)
         return self._renderer.page(
             visit,
@@ -98,7 +100,8 @@ class OperationPages:
             kind=order.kind.value,
             text=order.selection.filter,
             ids=order.selection.ids,
-            found=preview_document(found),
+            found=shown,
+            parts=_parts(shown.groups),
             as_of=found.as_of,
             operation=form.text("operation") or new_id(visit.now),
             canary=_typed(form, "canary", grown=grown) or settled.canary,
@@ -152,6 +155,14 @@ def _typed(form: Form, name: str, *, grown: bool) -> str:
     """What a field said, to be corrected; that there is no canary or rate was said of fewer letters."""
     text = form.text(name)
     return "" if grown and text in ("0", NO_RATE) else text
+
+
+def _parts(groups: Iterable[PartDocument]) -> list[tuple[str, str, int]]:
+    """How many letters of each tenant and queue, whatever they died of; the most first."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for one in groups:
+        counts[one.company_id, one.queue] += one.count
+    return [(tenant, queue, count) for (tenant, queue), count in counts.most_common()]
 
 
 def _order(kind: str, ids: tuple[str, ...], text: str, canary: int | None, rate: str | None) -> Order:

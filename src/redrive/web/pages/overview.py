@@ -16,7 +16,7 @@ from starlette.responses import Response
 from redrive.app import Redrive
 from redrive.office.access import Permission
 from redrive.office.audit import Actor
-from redrive.office.concerns import Concern, ConcernKind, concerns
+from redrive.office.concerns import Concern, ConcernKind, concerns, tenant_concerns
 from redrive.office.documents.control import queue_list
 from redrive.office.documents.overview import OverviewDocument
 from redrive.office.groups import GroupBy
@@ -89,7 +89,7 @@ class OverviewPages:
             for number, one in enumerate(minutes)
             if int(one.at[14:16]) % _EVERY_MINUTES == 0 and number < len(minutes) - 3
         ]
-        waiting = [one.oldest_due_at for one in seen.queues if one.oldest_due_at]
+        waiting = [one.oldest_due_at for one in seen.queues if one.pending and one.oldest_due_at]
         return self._renderer.page(
             visit,
             "overview.html",
@@ -113,10 +113,11 @@ class OverviewPages:
         queues = queue_list(await acting.queues.parts()).queues
         groups = (await acting.groups.find(GroupBy.FINGERPRINT, limit=_GROUPS)).document.groups
         operations = (await acting.operations.list(limit=_GROUPS, running=True)).document.operations
+        alerts = await acting.alerts.firing()
         return self._renderer.page(
             visit,
             "overview_tenant.html",
-            queues=queues,
+            concerns=[(one, _page_of(one)) for one in tenant_concerns(queues, operations, alerts)],
             groups=groups,
             operations=operations,
             dead=sum(one.dlq for one in queues),
@@ -136,6 +137,8 @@ def _page_of(concern: Concern) -> str | None:
             return f"/queues{one}"
         case ConcernKind.SUSPECTS:
             return "/queues"
+        case ConcernKind.CRITICAL_ALERTS | ConcernKind.ALERTS:
+            return "/alerts"
         case ConcernKind.DEAD_LETTERS:
             return "/letters"
         case ConcernKind.STORE_FULL:

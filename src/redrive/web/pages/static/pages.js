@@ -1,7 +1,9 @@
-// The dashboard's one module: live updates, keys, suggestions and copying. Every page works without it.
+// The dashboard's one module: live updates, times, keys, suggestions and copying. Every page works without it.
 
 const live = document.querySelector("[data-live]");
 const PAUSE_MS = 1000 * (live ? live.dataset.pause : 0);
+const AGAIN_MS = 10000;
+const SILENCE_MS = 25000;
 
 // Live: the server says that something changed, the page is read again, and the parts that differ are put in
 // place of the old ones. Nothing is asked while the tab is hidden.
@@ -9,16 +11,38 @@ let stream = null;
 let reading = false;
 let stale = false;
 let last = Date.now();
+let heard = Date.now();
 
 function listen() {
   if (stream || !live || document.hidden) return;
   stream = new EventSource(live.dataset.live);
-  stream.addEventListener("change", refresh);
+  stream.addEventListener("open", hear);
+  stream.addEventListener("change", () => { hear(); refresh(); });
+  stream.addEventListener("error", refused);
 }
 
 function hush() {
   if (stream) stream.close();
   stream = null;
+}
+
+// The browser opens a stream again that broke off, but not one that was refused: that is done here.
+function refused() {
+  if (!stream || stream.readyState !== EventSource.CLOSED) return;
+  hush();
+  refresh();
+  setTimeout(listen, AGAIN_MS);
+}
+
+// A stream is never silent for long. What is shown may be old then, and the page says so.
+function hear() {
+  heard = Date.now();
+  tellSilence();
+}
+
+function tellSilence() {
+  const note = document.querySelector("[data-lost]");
+  if (live && note) note.hidden = document.hidden || Date.now() - heard < SILENCE_MS;
 }
 
 async function refresh() {
@@ -43,6 +67,7 @@ async function readAgain() {
   const answer = await fetch(location.href, { headers: { "Redrive-Live": "1" } }).catch(() => null);
   if (answer && answer.status === 401) return location.reload();
   if (!answer || !answer.ok || answer.redirected) return;
+  hear();
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const old of document.querySelectorAll("[data-part]")) {
     const fresh = page.querySelector(`[data-part="${old.dataset.part}"]`);
@@ -68,11 +93,33 @@ function busy() {
 
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) return hush();
+  hear();
+  tellTimes();
   listen();
   if (live) refresh();
 });
 addEventListener("pagehide", hush);
 listen();
+
+// How long ago something was goes on while a page stays open, by the server's clock.
+const words = document.documentElement.dataset;
+const ahead = Date.parse(words.now) - Date.now();
+const SPANS = [[86400000, words.days], [3600000, words.hours], [60000, words.minutes], [1000, words.seconds]];
+
+function tellTimes() {
+  for (const one of document.querySelectorAll("time[data-since]")) {
+    const distance = Date.now() + ahead - Date.parse(one.dateTime);
+    const [size, text] = SPANS.find(([size]) => Math.abs(distance) >= size) || [];
+    const span = text && text.replace("{}", Math.floor(Math.abs(distance) / size));
+    one.textContent = span ? (distance > 0 ? words.ago : words.ahead).replace("{}", span) : words.moment;
+  }
+}
+
+setInterval(() => {
+  if (document.hidden) return;
+  tellTimes();
+  tellSilence();
+}, 5000);
 
 // Keys: / to the filter, j and k from row to row, r to re-drive the row or what the page is about.
 document.addEventListener("keydown", (event) => {

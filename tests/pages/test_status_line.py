@@ -1,0 +1,135 @@
+"""The line that answers "is anything wrong?": it never says that all is well while something is not."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+
+from redrive import Redrive, RetryPolicy, Temporary
+from redrive.core.alert_rules import AlertSettings
+from redrive.core.alerts import AlertSeverity
+from redrive.office.access import Access, Role
+from redrive.office.audit import Actor
+from redrive.web.pages import overview
+from redrive.web.server import serve
+from tests.office.alerts.desk import Watcher, rules
+from tests.pages.forms import sign_in
+from tests.pages.shop import make_app
+from tests.waiting import wait_until
+
+ACTOR = Actor("test", "test")
+SLOW = "slow"
+PATIENCE_S = 30.0
+STATUS = re.compile(r'<section class="status (?P<tone>\w+)".*?</section>', re.DOTALL)
+OLDEST = re.compile(r"<dt>Oldest waiting</dt><dd>(?P<said>.*?)</dd>")
+
+
+@dataclass
+class Desk:
+    """A served app with one message that waits for its retry, and someone who looks at it."""
+
+    app: Redrive
+    client: httpx.AsyncClient
+
+    async def status(self) -> tuple[str, str]:
+        """The tone and the words of the line."""
+        page = await self.client.get("/")
+        found = STATUS.search(page.text)
+        assert found is not None, page.text[:500]
+        return found["tone"], " ".join(re.sub(r"<[^>]*>", " ", found[0]).split())
+
+
+@asynccontextmanager
+async def desk(folder: Path, tenant: str | None = None) -> AsyncIterator[Desk]:
+    app = make_app(folder, set())
+
+    @app.handler(SLOW, retry=RetryPolicy(attempts=3, base_s=3600, cap_s=3600))
+    async def slow(order: dict[str, int]) -> None:
+        raise Temporary("503 not yet")
+
+    async def retried() -> bool:
+        return sum(one.retry_scheduled for one in await app.store.queues()) == 1
+
+    async with app, serve(app, "127.0.0.1:0") as server, httpx.AsyncClient(base_url=server.url) as client:
+        working = asyncio.create_task(app.run(signals=False))
+        await app.submit(SLOW, {"order": 1}, tenant="acme")
+        await wait_until(retried, PATIENCE_S, "it waits for its retry")
+        _, key = await Access(app.store, ACTOR).create(Role.OPERATOR, tenant)
+        await sign_in(client, key)
+        try:
+            yield Desk(app, client)
+        finally:
+            working.cancel()
+            await asyncio.wait([working])
+
+
+async def fire(app: Redrive, **changes: object) -> None:
+    """Have a real rule judge what is there."""
+    watcher = Watcher(app.store, AlertSettings(rules=rules("retry_backlog", above=0, clear=0, **changes)))
+    await watcher.look()
+    await watcher.close()
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overview, "_FRESH_S", 0.0)
+    monkeypatch.setattr(overview, "_STALE_S", 0.0)
+
+
+async def test_an_alert_that_fires_is_said_although_nothing_is_dead(tmp_path: Path) -> None:
+    async with desk(tmp_path) as at:
+        assert (await at.status())[0] == "good"
+        await fire(at.app)
+        assert await at.status() == ("warn", "Look into this The alert retry_backlog is firing")
+
+
+async def test_a_critical_alert_needs_someone_now(tmp_path: Path) -> None:
+    async with desk(tmp_path) as at:
+        await fire(at.app, severity=AlertSeverity.CRITICAL)
+        said = "This needs someone now The critical alert retry_backlog is firing"
+        assert await at.status() == ("bad", said)
+
+
+async def test_an_alert_that_only_informs_is_no_concern(tmp_path: Path) -> None:
+    async with desk(tmp_path) as at:
+        await fire(at.app, severity=AlertSeverity.INFO)
+        assert (await at.status())[0] == "good"
+
+
+async def test_an_alert_that_somebody_silenced_is_no_concern(tmp_path: Path) -> None:
+    async with desk(tmp_path) as at:
+        await fire(at.app)
+        alerts = at.app.office.acting(ACTOR).alerts
+        await alerts.silence("retry_backlog", None, timedelta(hours=1), "we know")
+        assert (await at.status())[0] == "good"
+
+
+async def test_who_is_bound_to_a_tenant_is_told_of_its_paused_queue(tmp_path: Path) -> None:
+    async with desk(tmp_path, "acme") as at:
+        assert await at.status() == ("good", "All is well")
+        await at.app.office.acting(ACTOR).tenants.pause("acme", SLOW)
+        assert await at.status() == ("warn", f"Look into this {SLOW} is paused")
+
+
+async def test_who_is_bound_to_a_tenant_is_told_of_a_queue_that_is_paused_for_all(tmp_path: Path) -> None:
+    async with desk(tmp_path, "acme") as at:
+        await at.app.office.acting(ACTOR).queues.pause(SLOW)
+        assert await at.status() == ("warn", f"Look into this {SLOW} is paused")
+
+
+async def test_what_is_scheduled_for_later_is_not_the_oldest_waiting(tmp_path: Path) -> None:
+    async with desk(tmp_path) as at:
+        page = (await at.client.get("/")).text
+        found = OLDEST.search(page)
+        assert found is not None
+        assert found["said"] == "none"
+        row = (await at.client.get("/queues")).text.split(f'href="/queues/{SLOW}"')[1].split("</tr>")[0]
+        assert re.search(r'data-label="Oldest waiting"><span class="soft">', row), row
