@@ -95,6 +95,16 @@ class Queues:
                 return candidate
         raise NoQueue(given, await self.known())
 
+    async def target(self, given: str) -> str:
+        """A queue that letters may go to: one there is, or one that a live worker serves; else NoQueue."""
+        try:
+            return await self.named(given)
+        except NoQueue:
+            workers = [] if self._view.scope is not None else await live_workers(self._store)
+            if any(given in worker.queues for worker in workers):
+                return given
+            raise
+
     async def known(self) -> list[str]:
         """The names of the queues that the actor knows."""
         return [name for name in await self._store.queue_names() if await self._knows(name)]

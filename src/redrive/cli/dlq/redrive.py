@@ -61,7 +61,7 @@ async def redrive(
             halt_share=share,
             halt_least=halt_least,
             expired=include_expired,
-            to_queue=None if to is None else await current.office.queues.named(to),
+            to_queue=None if to is None else await current.office.queues.target(to),
         )
         return await order(current, wanted, going)
 
@@ -132,7 +132,7 @@ async def edit(
             Selection(ids=(message_id,)),
             expired=True,
             edited=True,
-            to_queue=None if to is None else await current.office.queues.named(to),
+            to_queue=None if to is None else await current.office.queues.target(to),
         )
         return await order(current, wanted, AS_USUAL, body=text.encode())
 

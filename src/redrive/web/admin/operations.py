@@ -200,7 +200,7 @@ class OperationRoom(StartingRoom):
 async def target(queues: Queues, given: str) -> str:
     """The queue that letters are to go to: one that the caller knows, and not the mail gateway's."""
     try:
-        queue = await queues.named(given)
+        queue = await queues.target(given)
     except NoQueue:
         raise _no_target("is not a queue here: GET /admin/dlq/queues lists them") from None
     if queue == MAIL_QUEUE:
