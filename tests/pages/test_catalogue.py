@@ -125,3 +125,18 @@ def test_numbers_and_times_are_written_as_each_language_has_them() -> None:
         "há 3 min",
     )
     assert (english.ago(10_000_000 + 7_200_000), portuguese.ago(10_000_000)) == ("in 2 h", "agora")
+
+
+def test_a_fraction_is_written_where_it_says_something() -> None:
+    texts = Texts(Language.ENGLISH, 0)
+    assert [texts.number(one) for one in (0.04, 9.96, 99.9, 100.4, 1_000.0, 2**60)] == [
+        *("0.0", "10.0", "99.9", "100", "1,000"),
+        f"{2**60:,}",
+    ]
+    assert Texts(Language.PORTUGUESE, 0).number(1_234.5) == "1.234"
+
+
+def test_a_name_that_no_text_is_for_is_shown_as_it_is() -> None:
+    texts = Texts(Language.PORTUGUESE, 0)
+    assert texts.named("reason", "bounced") == "destinatário recusado"
+    assert texts.named("reason", "of a newer version") == "of a newer version"

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 from redrive.office.access import Role
 from tests.pages.conftest import Enter, leave, make_context
 from tests.pages.forms import sign_in_now
-from tests.pages.shop import ORDERS, Shop
+from tests.pages.shop import INVOICES, ORDERS, Shop
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
 
@@ -127,3 +127,36 @@ def _sign_in(page: Page, shop: Shop) -> None:
     page.fill("input[name=key]", shop.key(Role.VIEWER))
     page.click("button.main")
     expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+
+
+def test_a_tenant_of_two_queues_is_paused_and_resumed_everywhere_as_far_as_there_is_something_to(
+    shop: Shop, enter: Enter
+) -> None:
+    shop.bury(ORDERS, [{"cause": "first queue"}], "umbrella")
+    page = enter(Role.OPERATOR)
+    pause = page.get_by_role("button", name="Pause everywhere")
+    resume = page.get_by_role("button", name="Resume everywhere")
+    page.goto("/tenants/umbrella")
+    expect(page.get_by_role("button", name="Pause", exact=True)).to_be_visible()
+    expect(pause).to_be_hidden()
+    shop.bury(INVOICES, [{"cause": "second queue"}], "umbrella")
+    page.reload()
+    expect(resume).to_be_hidden()
+    pause.click()
+    expect(resume).to_be_visible()
+    expect(pause).to_be_hidden()
+    page.goto(f"/tenants?queue={INVOICES}")
+    expect(page.locator("[data-row]", has_text="umbrella")).to_contain_text("paused")
+    page.goto("/tenants/umbrella")
+    resume.click()
+    expect(resume).to_be_hidden()
+
+
+def test_groups_by_reason_are_called_as_the_language_has_it(shop: Shop, enter: Enter) -> None:
+    shop.bury(ORDERS, [{"cause": "named by its reason"}])
+    page = enter(Role.VIEWER, locale="pt-BR")
+    page.goto("/letters?by=reason")
+    page.get_by_role("link", name="falha permanente", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("falha permanente")
+    page.goto("/group?by=reason&key=nothing")
+    expect(page.get_by_role("heading", level=1)).to_have_text("nothing")
