@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -282,4 +283,14 @@ def test_an_address_that_cannot_be_listened_on_is_refused_before_anything_is_beg
     result = shop("up", "--listen", address, "--mailbox-port", str(taken_port))
     assert (result.code, result.out) == (2, "")
     assert "listen: " in result.error
+    assert list(shop.folder.iterdir()) == []
+
+
+def test_without_the_extra_it_says_what_to_install_and_begins_nothing(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "redrive.web.server", None)
+    result = shop("up")
+    assert (result.code, result.out) == (2, "")
+    assert "pip install 'redrive[web]'" in result.error
     assert list(shop.folder.iterdir()) == []
