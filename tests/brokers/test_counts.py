@@ -9,12 +9,14 @@ import aiormq
 from redrive import Redrive
 from redrive.core.alert_rules import DEFAULT_RULES
 from redrive.core.alerts import Reading
+from redrive.core.condition import Durability
 from redrive.office.alerts.figures import FigureReader
 from redrive.office.alerts.look import Look
 from redrive.office.audit import this_account
 from redrive.office.queues import QueueStatus
 from redrive.wiring import load
 from tests.brokers.apps import RabbitBroker, body, working
+from tests.brokers.server import RabbitServer
 from tests.servers import free_port
 from tests.waiting import wait_until
 
@@ -97,6 +99,22 @@ async def test_what_waits_for_a_broker_that_is_down_is_served_by_any_worker(brok
 
         await wait_until(is_served, 20, "the worker is alive")
         assert await _read(app, "no_worker") == []
+
+
+async def test_a_broker_that_is_away_or_refuses_us_is_an_alert(
+    broker: RabbitBroker, rabbitmq: RabbitServer
+) -> None:
+    async with broker.make_app() as app:
+        assert await _read(app, "broker_lost") == [Reading("", 0)]
+    away = f"amqp://127.0.0.1:{free_port()}/"
+    refusing = f"{rabbitmq.url}nowhere"
+    for address, why in ((away, "does not answer"), (refusing, "vhost nowhere not found")):
+        async with Redrive(settings=load({**broker.given, "store": address}, environ={})) as app:
+            (reading,) = await _read(app, "broker_lost")
+            assert reading.value == 1
+            assert why in reading.detail
+            described = await app.store.describe()
+            assert (described.lost, described.durability) == (True, Durability.UNKNOWN)
 
 
 async def _keep(_: Any) -> None:

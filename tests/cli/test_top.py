@@ -16,7 +16,7 @@ from redrive.office.audit import Actor
 from redrive.office.operations import OperationKind, Order, Selection
 from tests.cli.conftest import Shop
 from tests.cli.processes import play
-from tests.servers import start_redis
+from tests.servers import free_port, start_redis
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _ENTERED, _LEFT = "\x1b[?1049h", "\x1b[?1049l"
@@ -111,6 +111,29 @@ def test_a_store_that_goes_away_is_said_on_the_screen(shop: Shop, tmp_path: Path
         server.stop()
     assert code == 0
     assert any("orders" in line for line in screens(shown)[-1])
+
+
+@pytest.mark.parametrize("more", ["", "; and why is a long story" * 20], ids=["short", "long"])
+def test_an_alert_names_its_subject_once_and_when_it_fired(shop: Shop, more: str) -> None:
+    async def fire(app: Redrive) -> None:
+        state = AlertState(AlertPhase.FIRING, 0)
+        text = f"acme: 60 dead letters (more than 50){more}"
+        alert = Alert(rule="tenant_dlq", subject="acme", tenant="acme", state=state, text=text)
+        assert await write_alert(app.store, alert, 0)
+
+    shop.send()
+    shop.with_app(fire)
+    _, shown = play(shop.folder, "top", steps=[("q quits", quits)], size=(60, 120))
+    assert re.search(r"tenant_dlq +00:00Z +acme: 60 dead letters", "\n".join(screens(shown)[-1])), shown
+
+
+def test_a_broker_that_cannot_be_reached_is_said_on_the_screen(shop: Shop) -> None:
+    address = f"amqp://127.0.0.1:{free_port()}/"
+    shop.ok("send", "orders", "{}", "--store", address)
+    flags = ("top", "--store", address)
+    code, shown = play(shop.folder, *flags, steps=[("q quits", quits)], size=(24, 160))
+    assert code == 0
+    assert any(f"{address} does not answer" in line for line in screens(shown)[-1]), shown
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,13 @@ def _defaults() -> Iterator[AlertRule]:
         severity=AlertSeverity.CRITICAL,
     )
     yield _rule("relay_lost", AlertFigure.RELAY_LOST, "the-relay-is-down", severity=AlertSeverity.CRITICAL)
+    yield _rule(
+        "broker_lost",
+        AlertFigure.BROKER_LOST,
+        "the-broker-cannot-be-reached",
+        window_s=60,
+        severity=AlertSeverity.CRITICAL,
+    )
     yield _rule("lane_held", AlertFigure.LANE_HELD, "a-lane-is-held")
     yield _rule(
         "letters_leaving",

@@ -37,6 +37,7 @@ class AlertFigure(StrEnum):
     STORE_REFUSING = "store_refusing"
     REJECTED_CONNECTIONS = "rejected_connections"
     RELAY_LOST = "relay_lost"
+    BROKER_LOST = "broker_lost"
     LANE_HELD = "lane_held"
     LETTERS_LEAVING = "letters_leaving"
     LETTERS_STUCK = "letters_stuck"
@@ -87,6 +88,7 @@ SCOPES: Mapping[AlertFigure, tuple[AlertScope, ...]] = {
     AlertFigure.STORE_REFUSING: (AlertScope.STORE,),
     AlertFigure.REJECTED_CONNECTIONS: (AlertScope.STORE,),
     AlertFigure.RELAY_LOST: (AlertScope.STORE,),
+    AlertFigure.BROKER_LOST: (AlertScope.STORE,),
     AlertFigure.LANE_HELD: (AlertScope.TENANT,),
     AlertFigure.LETTERS_LEAVING: (AlertScope.QUEUE,),
     AlertFigure.LETTERS_STUCK: (AlertScope.QUEUE,),

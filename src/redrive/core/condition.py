@@ -20,12 +20,16 @@ class Durability(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a store says of itself, and which engine of which version it is; `url` never holds a secret."""
+    """What a store says of itself, and which engine of which version it is; `url` never holds a secret.
+
+    `lost`: its broker cannot be reached, `meaning` says why.
+    """
 
     url: str
     durability: Durability
     meaning: str
     engine: str = ""
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ class Panel:
 
     def draw(self, room: int) -> Table:
         """With at most so many rows."""
-        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, expand=self.wide is not None)
         title = self.title if len(self.rows) <= room else f"{self.title} ({room} of {len(self.rows)})"
         table.add_column(title, no_wrap=True, overflow="ellipsis", min_width=16, max_width=_NARROW)
         for header in self.headers:
@@ -168,7 +168,7 @@ def alert_panel(alerts: Sequence[AlertDocument]) -> Panel:
         [
             name(one.alert, "yellow" if one.silenced else "bold red"),
             f"{one.since[11:16]}Z",
-            words(" ".join(part for part in (one.subject, one.text) if part)),
+            words(one.text),
         ]
         for one in alerts
     ]
@@ -210,6 +210,8 @@ def screen(output: Output, seen: StoreOverview, speed: Throughput, problem: str 
     """The whole screen of `top`."""
     shown = panels(seen, speed)
     head = [_first_line(seen), *flow_lines(seen, speed), worker_line(seen.workers)]
+    if seen.described.lost:
+        head.append(words(seen.described.meaning, "bold red"))
     foot = [Text("q quits", "cyan")]
     if problem is not None:
         foot.insert(0, words(f"not up to date: {problem}", "bold red"))

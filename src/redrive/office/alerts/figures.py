@@ -121,6 +121,9 @@ class FigureReader:
                 return Reading("", rejected, partial=partial)
             case AlertFigure.RELAY_LOST:
                 return await _lost_relay(look)
+            case AlertFigure.BROKER_LOST:
+                said = await look.described()
+                return Reading("", float(said.lost), detail=_plain(said.meaning) if said.lost else "")
             case AlertFigure.OPERATIONS_HALTED:
                 halted = await look.halted()
                 detail = f"redrive ops show {halted[0].id}" if halted else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from redrive.core.condition import Capacity
+from redrive.core.condition import Capacity, Description
 from redrive.core.errors import RedriveError
 from redrive.core.records import Record
 from redrive.core.store import WORKER_RECORDS, QueueCounts
@@ -43,6 +43,9 @@ class Look:
 
     async def capacity(self) -> Capacity:
         return await self._once("capacity", self._store.capacity)
+
+    async def described(self) -> Description:
+        return await self._once("described", self._store.describe)
 
     async def leaving(self) -> list[Notice]:
         """The letters that are about to leave for an archive, by queue."""

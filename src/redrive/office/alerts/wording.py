@@ -21,6 +21,7 @@ _WORDS: Mapping[AlertFigure, str] = {
     AlertFigure.STORE_REFUSING: "the store takes no new messages, for want of room",
     AlertFigure.REJECTED_CONNECTIONS: "the server rejected {value} connection{s}",
     AlertFigure.RELAY_LOST: "the mail relay cannot be reached, as {value} worker{s} say{v}",
+    AlertFigure.BROKER_LOST: "the broker cannot be reached",
     AlertFigure.LANE_HELD: "the lane is held: its messages wait until the cause is fixed",
     AlertFigure.LETTERS_LEAVING: "{value} dead letter{s} will leave for an archive",
     AlertFigure.LETTERS_STUCK: "{value} dead letter{s} should leave and cannot",
