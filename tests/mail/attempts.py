@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 
 import pytest
@@ -11,7 +10,9 @@ from redrive.core.settings import SmtpSettings
 from redrive.mail.smtp.envelope import Envelope
 from redrive.mail.smtp.errors import SmtpError
 from redrive.mail.smtp.opening import open_connection
+from redrive.mail.smtp.pool import Pool
 from tests.mail.scripted_server import Script, ScriptedServer, scripted
+from tests.waiting import wait_until
 
 MAIL = Envelope("a@example.org", ("b@example.org",), b"Subject: x\r\n\r\n.hello\r\n")
 LARGE = Envelope("a@example.org", ("b@example.org",), b"Subject: x\r\n\r\n" + (b"y" * 76 + b"\r\n") * 100_000)
@@ -47,8 +48,8 @@ async def attempt(script: Script, mail: Envelope = MAIL, settings: SmtpSettings 
     return caught.value
 
 
-async def idle_for(seconds: float) -> None:
-    """A timer that fires later than that, which is what makes a connection stale."""
-    passed = asyncio.Event()
-    asyncio.get_running_loop().call_later(2 * seconds, passed.set)
-    await passed.wait()
+async def make_stale(pool: Pool) -> None:
+    """As if its connection had been idle for an hour."""
+    await wait_until(lambda: pool.idle == pool.connections == 1, 20, "its connection is idle")
+    (connection,) = pool._idle
+    connection._idle_since -= 3_600

@@ -12,7 +12,7 @@ from redrive.mail.smtp.envelope import Envelope
 from redrive.mail.smtp.errors import Dropped, Refused, Unreachable, Unsupported
 from redrive.mail.smtp.pool import Pool
 from redrive.mail.smtp.relay import Relay
-from tests.mail.attempts import MODES, SHORT_S, delivered, idle_for, mail
+from tests.mail.attempts import MODES, SHORT_S, delivered, mail, make_stale
 from tests.mail.scripted_server import (
     Session,
     deliver,
@@ -67,9 +67,9 @@ async def test_a_connection_ends_at_its_age() -> None:
 
 async def test_an_idle_connection_is_probed_before_it_is_used() -> None:
     async with scripted(obliging("PIPELINING")) as server:
-        pool = Pool(server.relay, SmtpSettings(probe_after_s=0.25))
+        pool = Pool(server.relay)
         await pool.send(mail())
-        await idle_for(0.25)
+        await make_stale(pool)
         await pool.send(mail())
         await pool.close()
         verbs = [line[:4] for line in server.sessions[0].lines]

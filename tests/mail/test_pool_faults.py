@@ -10,7 +10,7 @@ import pytest
 from redrive.core.settings import SmtpSettings
 from redrive.mail.smtp.errors import Dropped, SmtpError, SmtpPhase, TimedOut
 from redrive.mail.smtp.pool import Pool
-from tests.mail.attempts import MODES, SHORT_S, delivered, idle_for, mail
+from tests.mail.attempts import MODES, SHORT_S, delivered, mail, make_stale
 from tests.mail.scripted_server import (
     Script,
     Session,
@@ -121,9 +121,9 @@ async def test_a_probe_that_is_not_answered_leads_to_a_fresh_connection() -> Non
         await session.client_gone()
 
     async with scripted(mute, obliging()) as server:
-        pool = Pool(server.relay, SmtpSettings(probe_after_s=0.02, probe_s=SHORT_S))
+        pool = Pool(server.relay, SmtpSettings(probe_s=SHORT_S))
         await pool.send(mail(1))
-        await idle_for(0.02)
+        await make_stale(pool)
         assert (await pool.send(mail(2)))[0].accepted
         assert len(server.sessions) == 2
         await pool.close()
