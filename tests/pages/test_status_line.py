@@ -21,7 +21,7 @@ from redrive.office.audit import Actor
 from redrive.web.pages import overview
 from redrive.web.server import serve
 from tests.office.alerts.desk import Watcher, rules
-from tests.pages.forms import sign_in
+from tests.pages.forms import SAME_ORIGIN, form_token, sign_in
 from tests.pages.shop import make_app
 from tests.waiting import wait_until
 
@@ -133,3 +133,24 @@ async def test_what_is_scheduled_for_later_is_not_the_oldest_waiting(tmp_path: P
         assert found["said"] == "none"
         row = (await at.client.get("/queues")).text.split(f'href="/queues/{SLOW}"')[1].split("</tr>")[0]
         assert re.search(r'data-label="Oldest waiting"><span class="soft">', row), row
+
+
+async def test_an_alert_that_is_silenced_already_offers_no_other_silence(tmp_path: Path) -> None:
+    async with desk(tmp_path) as at:
+        await fire(at.app, runbook="https://wiki.example/backlog")
+        page = await at.client.get("/alerts")
+        assert "Silence for 1 h" in page.text
+        assert 'href="https://wiki.example/backlog"' in page.text
+        form = {"token": form_token(page), "verb": "silence", "alert": "retry_backlog", "hours": "1"}
+        assert (await at.client.post("/alerts", data=form, headers=SAME_ORIGIN)).status_code == 303
+        page = await at.client.get("/alerts")
+        assert "Silence for 1 h" not in page.text
+        assert "silenced" in page.text
+
+
+async def test_a_runbook_that_is_no_web_address_is_no_link(tmp_path: Path) -> None:
+    async with desk(tmp_path) as at:
+        await fire(at.app, runbook="javascript:alert(1)")
+        page = (await at.client.get("/alerts")).text
+        assert "javascript:alert(1)" in page
+        assert 'href="javascript:' not in page
