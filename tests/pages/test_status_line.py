@@ -14,13 +14,11 @@ import httpx
 import pytest
 
 from redrive import Redrive, RetryPolicy, Temporary
-from redrive.core.alert_rules import AlertSettings
-from redrive.core.alerts import AlertSeverity
 from redrive.office.access import Access, Role
 from redrive.office.audit import Actor
 from redrive.web.pages import overview
 from redrive.web.server import serve
-from tests.office.alerts.desk import Watcher, rules
+from tests.office.alerts.desk import Watcher
 from tests.pages.forms import SAME_ORIGIN, form_token, sign_in
 from tests.pages.shop import make_app
 from tests.waiting import wait_until
@@ -48,7 +46,11 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(folder: Path, tenant: str | None = None) -> AsyncIterator[Desk]:
+async def desk(folder: Path, tenant: str | None = None, rule: str | None = None) -> AsyncIterator[Desk]:
+    """With a `rule`: one that fires for a single message that waits for its retry, and is such."""
+    if rule is not None:
+        text = f"[alerts.retry_backlog]\nabove = 0\n{rule}\n"
+        await asyncio.to_thread((folder / "redrive.toml").write_text, text)
     app = make_app(folder, set())
 
     @app.handler(SLOW, retry=RetryPolicy(attempts=3, base_s=3600, cap_s=3600))
@@ -71,9 +73,9 @@ async def desk(folder: Path, tenant: str | None = None) -> AsyncIterator[Desk]:
             await asyncio.wait([working])
 
 
-async def fire(app: Redrive, **changes: object) -> None:
-    """Have a real rule judge what is there."""
-    watcher = Watcher(app.store, AlertSettings(rules=rules("retry_backlog", above=0, clear=0, **changes)))
+async def fire(app: Redrive) -> None:
+    """Have the rules of the app judge what is there, as its worker does now and then."""
+    watcher = Watcher(app.store, app.settings.alerts)
     await watcher.look()
     await watcher.close()
 
@@ -84,28 +86,34 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overview, "_STALE_S", 0.0)
 
 
-async def test_an_alert_that_fires_is_said_although_nothing_is_dead(tmp_path: Path) -> None:
+async def test_all_is_well_while_a_message_waits_for_its_retry(tmp_path: Path) -> None:
     async with desk(tmp_path) as at:
-        assert (await at.status())[0] == "good"
+        await fire(at.app)
+        said = "All is well 0 delivered in the last hour, nothing is dead"
+        assert await at.status() == ("good", said)
+
+
+async def test_an_alert_that_fires_is_said_although_nothing_is_dead(tmp_path: Path) -> None:
+    async with desk(tmp_path, rule="") as at:
         await fire(at.app)
         assert await at.status() == ("warn", "Look into this The alert retry_backlog is firing")
 
 
 async def test_a_critical_alert_needs_someone_now(tmp_path: Path) -> None:
-    async with desk(tmp_path) as at:
-        await fire(at.app, severity=AlertSeverity.CRITICAL)
+    async with desk(tmp_path, rule='severity = "critical"') as at:
+        await fire(at.app)
         said = "This needs someone now The critical alert retry_backlog is firing"
         assert await at.status() == ("bad", said)
 
 
 async def test_an_alert_that_only_informs_is_no_concern(tmp_path: Path) -> None:
-    async with desk(tmp_path) as at:
-        await fire(at.app, severity=AlertSeverity.INFO)
+    async with desk(tmp_path, rule='severity = "info"') as at:
+        await fire(at.app)
         assert (await at.status())[0] == "good"
 
 
 async def test_an_alert_that_somebody_silenced_is_no_concern(tmp_path: Path) -> None:
-    async with desk(tmp_path) as at:
+    async with desk(tmp_path, rule="") as at:
         await fire(at.app)
         alerts = at.app.office.acting(ACTOR).alerts
         await alerts.silence("retry_backlog", None, timedelta(hours=1), "we know")
@@ -136,8 +144,8 @@ async def test_what_is_scheduled_for_later_is_not_the_oldest_waiting(tmp_path: P
 
 
 async def test_an_alert_that_is_silenced_already_offers_no_other_silence(tmp_path: Path) -> None:
-    async with desk(tmp_path) as at:
-        await fire(at.app, runbook="https://wiki.example/backlog")
+    async with desk(tmp_path, rule='runbook = "https://wiki.example/backlog"') as at:
+        await fire(at.app)
         page = await at.client.get("/alerts")
         assert "Silence for 1 h" in page.text
         assert 'href="https://wiki.example/backlog"' in page.text
@@ -149,8 +157,8 @@ async def test_an_alert_that_is_silenced_already_offers_no_other_silence(tmp_pat
 
 
 async def test_a_runbook_that_is_no_web_address_is_no_link(tmp_path: Path) -> None:
-    async with desk(tmp_path) as at:
-        await fire(at.app, runbook="javascript:alert(1)")
+    async with desk(tmp_path, rule='runbook = "javascript:alert(1)"') as at:
+        await fire(at.app)
         page = (await at.client.get("/alerts")).text
         assert "javascript:alert(1)" in page
         assert 'href="javascript:' not in page

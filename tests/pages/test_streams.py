@@ -11,10 +11,11 @@ import pytest
 
 from redrive.office.access import Access, Role
 from redrive.office.audit import Actor
+from redrive.web.access import Rates
 from redrive.web.pages.live import STREAMS
 from redrive.web.server import serve
 from tests.pages.forms import sign_in
-from tests.pages.shop import make_app
+from tests.pages.shop import MANY, make_app
 from tests.waiting import wait_until
 
 PATIENCE_S = 30.0
@@ -23,7 +24,7 @@ PATIENCE_S = 30.0
 @pytest.fixture
 async def url(tmp_path: Path) -> AsyncIterator[str]:
     app = make_app(tmp_path, set())
-    async with app, serve(app, "127.0.0.1:0") as server:
+    async with app, serve(app, "127.0.0.1:0", rates=Rates(MANY, MANY)) as server:
         _, key = await Access(app.store, Actor("test", "test")).create(Role.VIEWER, None)
         (tmp_path / "key").write_text(key)
         yield server.url
