@@ -21,7 +21,7 @@ QUEUE = makers.QUEUE
 LONG = 60.0
 FEW_A_SECOND = 4
 SWEEPS = 8
-"""They take 16 s: the first look for alerts, after 10 s, is always among what is counted, never at its edge."""
+"""They take 16 s: the first look for alerts, after 10 s, is always among what is counted."""
 HINTS = 4
 
 
