@@ -39,7 +39,7 @@ def test_what_is_handed_in_over_http_waits_in_the_store(shop: Shop) -> None:
     mail = {"from": "a@acme.example", "to": "ok@b.example", "subject": "Hi", "text": "Hello"}
     with _serving(shop) as (process, document):
         answer = httpx.post(
-            f"{document['url']}/v1/emails", json=mail, headers={"Authorization": f"Bearer {key}"}
+            f"{document['url']}/v1/emails", json=mail, headers={"Authorization": f"Bearer {key}"}, timeout=60
         )
         process.send_signal(signal.SIGTERM)
         out, error = process.communicate()
@@ -55,8 +55,8 @@ def test_the_first_start_writes_an_admin_key_into_a_private_file_and_says_where(
         key = file.read_text().strip()
         assert (file.parent, stat.S_IMODE(file.stat().st_mode)) == (shop.folder, 0o600)
         headers = {"Authorization": f"Bearer {key}"}
-        assert httpx.get(f"{document['url']}/health/outbox", headers=headers).status_code == 200
-        assert httpx.get(f"{document['url']}/health/outbox").status_code == 401
+        assert httpx.get(f"{document['url']}/health/outbox", headers=headers, timeout=60).status_code == 200
+        assert httpx.get(f"{document['url']}/health/outbox", timeout=60).status_code == 401
         process.send_signal(signal.SIGTERM)
         out, error = process.communicate()
     assert str(file) in error
@@ -81,7 +81,7 @@ def test_an_app_is_served_with_its_handlers(shop: Shop) -> None:
 def test_with_mail_it_serves_the_gateways_queue(shop: Shop) -> None:
     with _serving(shop, "--mail") as (_, document):
         assert document["queues"] == ["email:send"]
-        assert httpx.get(f"{document['url']}/health/ready").json() == {"status": "ready"}
+        assert httpx.get(f"{document['url']}/health/ready", timeout=60).json() == {"status": "ready"}
 
 
 def test_in_words_it_says_where_it_listens(shop: Shop) -> None:

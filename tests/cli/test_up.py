@@ -116,7 +116,7 @@ def test_the_link_it_prints_signs_in_to_the_dashboard_once(shop: Shop) -> None:
         shown = _until(process, "/link/rdl_")
         found = re.search(r"http://127\.0\.0\.1:\d+/link/rdl_\S+", shown)
         assert found is not None, shown
-        with httpx.Client() as client:
+        with httpx.Client(timeout=60) as client:
             assert client.get(found[0]).status_code == 200
             assert "Overview" in client.get(found[0].partition("/link/")[0] + "/").text
             assert client.get(found[0]).status_code == 403
@@ -255,8 +255,8 @@ def test_the_health_of_a_running_gateway(shop: Shop) -> None:
         shown = _until(process, "ok@b.example")
         url, key = re.search(r"http://\S+", shown), (shop.folder / "redrive-admin-key").read_text().strip()
         assert url
-        assert httpx.get(f"{url[0]}/health/ready").status_code == 200
-        outbox = httpx.get(f"{url[0]}/health/outbox", headers={"Authorization": f"Bearer {key}"})
+        assert httpx.get(f"{url[0]}/health/ready", timeout=60).status_code == 200
+        outbox = httpx.get(f"{url[0]}/health/outbox", headers={"Authorization": f"Bearer {key}"}, timeout=60)
         assert outbox.json()["status"] == "healthy"
 
 

@@ -13,7 +13,7 @@ from redrive import Submission
 from redrive.core.failure import Kind
 from redrive.core.fingerprint import fingerprint
 from redrive.core.letters import DeadLetter
-from redrive.core.store import Store
+from redrive.core.store import WORKER_RECORDS, Store
 from redrive.core.verdict import Reason
 from redrive.mailbox import Mailbox
 from tests.office.deaths import bury, letter
@@ -124,6 +124,7 @@ async def storm(site: Site) -> None:
     await bury(store, list(LOST.letters(store, 6)))
     await bury(store, list(MISFIT.letters(store, 30)))
     site.start("worker", "shop:app", "--log-level", "error")
+    await site.wait_until(lambda: _is_served(store), "the worker has announced itself")
 
 
 async def flood(site: Site) -> None:
@@ -172,6 +173,10 @@ async def are_done(store: Store, count: int) -> bool:
 
 async def _dead(store: Store, count: int) -> bool:
     return sum([one.dlq for one in await store.queues()]) == count
+
+
+async def _is_served(store: Store) -> bool:
+    return bool(await store.list_records(WORKER_RECORDS))
 
 
 async def _running(store: Store, count: int) -> bool:

@@ -24,7 +24,8 @@ ARGUMENTS = [
 ]
 
 
-expect.set_options(timeout=30_000)  # a busy machine is slow; a right page is not waited for
+PATIENCE_MS = 90_000  # a busy machine is slow; a right page is not waited for
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @dataclass
@@ -108,7 +109,7 @@ def enter(browser: Browser, shop: Shop) -> Iterator[Enter]:
         context = make_context(browser, shop.url, **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(PATIENCE_MS)
         watched.watch(page)
         enter_key(page, shop.key(role, tenant))
         return page

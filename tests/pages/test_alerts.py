@@ -33,7 +33,7 @@ async def shop(tmp_path: Path, listening: Endpoint) -> AsyncIterator[Shop]:
 @pytest.fixture
 async def client(shop: Shop) -> AsyncIterator[httpx.AsyncClient]:
     _, key = await Access(shop.store, Actor("test", "test")).create(Role.OPERATOR, None)
-    async with httpx.AsyncClient(base_url=shop.url) as opened:
+    async with httpx.AsyncClient(base_url=shop.url, timeout=60) as opened:
         await sign_in(opened, key)
         yield opened
 

@@ -169,7 +169,10 @@ def test_half_a_character_in_a_payload_is_no_error(shop: Shop, client: httpx.Cli
     for path in (f"/messages/{message}", f"/messages/{message}?reveal=true", f"/letters/{message}/raw"):
         assert client.get(path).status_code == 200
     key = {"Authorization": f"Bearer {shop.key(Role.OPERATOR)}"}
-    assert httpx.get(f"{shop.url}/admin/dlq/messages/{message}?reveal=true", headers=key).status_code == 200
+    assert (
+        httpx.get(f"{shop.url}/admin/dlq/messages/{message}?reveal=true", headers=key, timeout=60).status_code
+        == 200
+    )
 
 
 def lines(seed: int, count: int) -> list[str]:
@@ -197,6 +200,6 @@ def test_a_review_of_many_changed_lines_is_shown_soon(shop: Shop, client: httpx.
 
 
 def test_a_stranger_sends_no_large_form(shop: Shop) -> None:
-    with httpx.Client(base_url=shop.url) as stranger:
+    with httpx.Client(base_url=shop.url, timeout=60) as stranger:
         data = {"token": form_token(stranger.get("/sign-in")), "key": "x" * 200_000}
         assert stranger.post("/sign-in", data=data, headers=SAME_ORIGIN).status_code == 413

@@ -73,7 +73,7 @@ async def test_an_open_page_costs_the_store_less_than_five_reads_a_second(
         await acting.operations.show(started.id)
         watching[f"/live/operations/{started.id}"] = reads.total() / live.OPERATION_S
         _, key = await Access(app.store, Actor("test", "test")).create(Role.VIEWER, None)
-        async with httpx.AsyncClient(base_url=server.url) as client:
+        async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
             await sign_in(client, key)
             paths = (*PATHS, f"/operations/{started.id}")
             cost = {path: await cost_of(client, path, reads, watching) for path in paths}

@@ -29,7 +29,7 @@ async def test_queues_beyond_the_last_label_show_no_figure_of_their_own(tmp_path
         for name in (names[0], names[-1]):
             await app.submit(name, {})
         _, key = await Access(app.store, Actor("test", "test")).create(Role.VIEWER, None)
-        async with httpx.AsyncClient(base_url=server.url) as client:
+        async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
             await sign_in(client, key)
             page = (await client.get("/queues")).text
     shown = {found["queue"]: found["done"] for found in ROW.finditer(page)}

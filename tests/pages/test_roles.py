@@ -124,7 +124,7 @@ def names(shop: Shop) -> dict[str, str]:
 def test_a_visitor_gets_what_their_role_and_tenant_allow(
     shop: Shop, names: dict[str, str], role: Role, tenant: str | None
 ) -> None:
-    with httpx.Client(base_url=shop.url) as client:
+    with httpx.Client(base_url=shop.url, timeout=60) as client:
         sign_in_now(client, shop.key(role, tenant))
         token = form_token(client.get("/"))
         for step in WALK:

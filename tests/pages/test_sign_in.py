@@ -30,7 +30,7 @@ async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
 
 @pytest.fixture
 async def client(shop: Shop) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=shop.url) as opened:
+    async with httpx.AsyncClient(base_url=shop.url, timeout=60) as opened:
         yield opened
 
 
@@ -245,7 +245,7 @@ async def test_through_a_named_proxy_a_link_of_this_machine_works_for_whom_the_p
     app = make_app(tmp_path, set())
     async with (
         serve(app, "127.0.0.1:0", settings=settings) as server,
-        httpx.AsyncClient(base_url=server.url) as client,
+        httpx.AsyncClient(base_url=server.url, timeout=60) as client,
     ):
         await Access(app.store, ACTOR).create(Role.ADMIN, None)
         _, token = await Sessions(app.store, ACTOR).link()

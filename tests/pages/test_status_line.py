@@ -60,7 +60,11 @@ async def desk(folder: Path, tenant: str | None = None, rule: str | None = None)
     async def retried() -> bool:
         return sum(one.retry_scheduled for one in await app.store.queues()) == 1
 
-    async with app, serve(app, "127.0.0.1:0") as server, httpx.AsyncClient(base_url=server.url) as client:
+    async with (
+        app,
+        serve(app, "127.0.0.1:0") as server,
+        httpx.AsyncClient(base_url=server.url, timeout=60) as client,
+    ):
         working = asyncio.create_task(app.run(signals=False))
         await app.submit(SLOW, {"order": 1}, tenant="acme")
         await wait_until(retried, PATIENCE_S, "it waits for its retry")

@@ -72,7 +72,7 @@ def test_a_stream_that_was_refused_is_asked_for_again(browser: Browser, shop: Sh
 
 @pytest.mark.parametrize("path", ["/nowhere", "/letter", "/v2/emails"])
 def test_a_browser_at_an_address_that_nothing_has_is_shown_a_page(shop: Shop, path: str) -> None:
-    with httpx.Client(base_url=shop.url) as client:
+    with httpx.Client(base_url=shop.url, timeout=60) as client:
         stranger = client.get(path, headers=HTML)
         assert (stranger.status_code, stranger.headers["content-type"]) == (404, "text/html; charset=utf-8")
         assert "no page has this address" in stranger.text

@@ -31,7 +31,7 @@ class Served:
     def client(self, role: Role | None) -> httpx.Client:
         """A client with the key of a role, or without one."""
         headers = {} if role is None else {"Authorization": f"Bearer {self.keys[role]}"}
-        return httpx.Client(base_url=self.url, headers=headers)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60)
 
 
 @contextmanager

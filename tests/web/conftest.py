@@ -52,7 +52,7 @@ async def url(app: Redrive) -> AsyncIterator[str]:
 @pytest.fixture
 async def stranger(url: str) -> AsyncIterator[httpx.AsyncClient]:
     """A client without a key."""
-    async with httpx.AsyncClient(base_url=url, verify=_TLS) as client:
+    async with httpx.AsyncClient(base_url=url, verify=_TLS, timeout=60) as client:
         yield client
 
 
@@ -64,7 +64,9 @@ async def login(url: str, access: Access) -> AsyncIterator[Login]:
     async def make(role: Role, tenant: str | None = None) -> httpx.AsyncClient:
         limits = Limits(queues=QueuePatterns(("*",)) if role is Role.SUBMIT else QueuePatterns())
         _, key = await access.create(role, tenant, limits=limits)
-        client = httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {key}"}, verify=_TLS)
+        client = httpx.AsyncClient(
+            base_url=url, headers={"Authorization": f"Bearer {key}"}, verify=_TLS, timeout=60
+        )
         clients.append(client)
         return client
 

@@ -99,13 +99,17 @@ def test_what_is_no_key_is_refused(visitor: httpx.Client, header: str) -> None:
 
 async def test_the_scheme_is_read_in_any_case(url: str, access: Access) -> None:
     _, key = await access.create(Role.VIEWER, None)
-    async with httpx.AsyncClient(base_url=url, headers={"Authorization": f"bEARER  {key}"}) as client:
+    async with httpx.AsyncClient(
+        base_url=url, headers={"Authorization": f"bEARER  {key}"}, timeout=60
+    ) as client:
         assert (await client.get("/health/outbox")).status_code == 200
 
 
 async def test_a_revoked_key_ends_at_once(url: str, access: Access) -> None:
     credential, key = await access.create(Role.SUBMIT, "acme")
-    async with httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {key}"}) as client:
+    async with httpx.AsyncClient(
+        base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=60
+    ) as client:
         assert (await client.post("/v1/emails", json=MAIL)).status_code == 202
         await access.revoke(credential.id)
         problem(await client.post("/v1/emails", json=MAIL), 401, "unauthenticated")
@@ -125,7 +129,7 @@ async def test_a_key_that_calls_too_often_waits_and_another_does_not(app: Redriv
     rates = Rates(a_key=Rate(3, 60.0))
     async with (
         serve(app, "127.0.0.1:0", rates=rates) as server,
-        httpx.AsyncClient(base_url=server.url) as client,
+        httpx.AsyncClient(base_url=server.url, timeout=60) as client,
     ):
 
         async def ask(key: str) -> httpx.Response:
@@ -144,7 +148,7 @@ async def test_wrong_keys_are_slowed_and_a_right_one_is_not(app: Redrive, access
     rates = Rates(wrong_keys=Rate(2, 60.0))
     async with (
         serve(app, "127.0.0.1:0", rates=rates) as server,
-        httpx.AsyncClient(base_url=server.url) as client,
+        httpx.AsyncClient(base_url=server.url, timeout=60) as client,
     ):
 
         async def ask(key: str) -> httpx.Response:

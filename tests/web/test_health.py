@@ -142,7 +142,7 @@ async def test_the_limits_are_those_of_the_rules(app: Redrive, viewer: httpx.Asy
     app.configure(replace(app.settings, alerts=alerts))
     async with (
         serve(app, "127.0.0.1:0") as server,
-        httpx.AsyncClient(base_url=server.url, headers=viewer.headers) as client,
+        httpx.AsyncClient(base_url=server.url, headers=viewer.headers, timeout=60) as client,
     ):
         assert (await client.get("/health/outbox")).json()["alerts"]["dlqHigh"] is True
 
@@ -163,7 +163,7 @@ async def test_a_process_whose_worker_is_not_ready_is_not_ready(app: Redrive) ->
     working = [False]
     async with (
         serve(app, "127.0.0.1:0", ready=lambda: working[0]) as server,
-        httpx.AsyncClient(base_url=server.url) as client,
+        httpx.AsyncClient(base_url=server.url, timeout=60) as client,
     ):
         response = await client.get("/health/ready")
         assert "worker" in problem(response, 503, "unavailable")["detail"]

@@ -30,7 +30,7 @@ EXAMPLES = 60
 
 @pytest.fixture(scope="module")
 def document(served: Served) -> dict[str, Any]:
-    found: dict[str, Any] = httpx.get(f"{served.url}/openapi.json").json()
+    found: dict[str, Any] = httpx.get(f"{served.url}/openapi.json", timeout=60).json()
     return found
 
 
@@ -63,7 +63,7 @@ def test_whatever_is_sent_the_server_does_as_it_says(
 
 
 def test_the_docs_page_shows_all_and_fetches_nothing(served: Served, document: dict[str, Any]) -> None:
-    response = httpx.get(f"{served.url}/docs")
+    response = httpx.get(f"{served.url}/docs", timeout=60)
     assert response.headers["content-type"].startswith("text/html")
     page = response.text
     for path in document["paths"]:
@@ -77,4 +77,4 @@ def test_the_docs_page_shows_all_and_fetches_nothing(served: Served, document: d
     links = re.findall(r'(?:href|src)="([^"]*)"', page)
     assert all(link.startswith(("/", "#")) and not link.startswith("//") for link in links)
     for link in sorted({link for link in links if link.startswith("/")}):
-        assert httpx.get(served.url + link).status_code == 200
+        assert httpx.get(served.url + link, timeout=60).status_code == 200

@@ -35,12 +35,12 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
 async def test_any_free_port_is_found_and_told(app: Redrive) -> None:
     async with serve(app, "127.0.0.1:0") as server:
         assert _port(server.url) > 0
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=60) as client:
             assert (await client.get(f"{server.url}/health/live")).status_code == 200
 
 
 async def test_it_listens_on_ipv6_too(app: Redrive) -> None:
-    async with serve(app, "[::1]:0") as server, httpx.AsyncClient(base_url=server.url) as client:
+    async with serve(app, "[::1]:0") as server, httpx.AsyncClient(base_url=server.url, timeout=60) as client:
         assert server.url.startswith("http://[::1]:")
         assert (await client.get("/health/live")).status_code == 200
 
@@ -70,7 +70,7 @@ async def test_other_machines_are_kept_out_unless_told_otherwise(app: Redrive, l
     "settings", [ServerSettings(allow_remote=True), ServerSettings(trusted_proxies=("127.0.0.1",))]
 )
 async def test_every_interface_is_served_when_that_was_said(app: Redrive, settings: ServerSettings) -> None:
-    async with serve(app, "0.0.0.0:0", settings=settings) as server, httpx.AsyncClient() as client:
+    async with serve(app, "0.0.0.0:0", settings=settings) as server, httpx.AsyncClient(timeout=60) as client:
         answer = await client.get(f"http://127.0.0.1:{_port(server.url)}/health/live")
         assert answer.status_code == 200
 
@@ -86,7 +86,7 @@ async def test_with_a_certificate_it_serves_tls(app: Redrive, tmp_path: Path) ->
     settings = ServerSettings(certificate=certificate, private_key=key)
     async with serve(app, "127.0.0.1:0", settings=settings) as server:
         assert server.url.startswith("https://")
-        async with httpx.AsyncClient(base_url=server.url, verify=trusting) as client:
+        async with httpx.AsyncClient(base_url=server.url, verify=trusting, timeout=60) as client:
             assert (await client.get("/health/live")).status_code == 200
 
 
@@ -112,7 +112,7 @@ async def test_signals_stay_with_the_process(app: Redrive) -> None:
 async def test_after_leaving_nobody_listens(app: Redrive) -> None:
     async with serve(app, "127.0.0.1:0") as server:
         url = server.url
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         with pytest.raises(httpx.ConnectError):
             await client.get(url)
 
@@ -188,7 +188,10 @@ async def test_a_body_that_drips_ends_at_a_deadline_read_or_not(
 async def test_behind_a_trusted_proxy_other_peers_are_refused(app: Redrive) -> None:
     for trusted, status in ((("192.0.2.1",), 403), (("192.0.2.1", "127.0.0.0/8"), 200)):
         settings = ServerSettings(trusted_proxies=trusted)
-        async with serve(app, "127.0.0.1:0", settings=settings) as server, httpx.AsyncClient() as client:
+        async with (
+            serve(app, "127.0.0.1:0", settings=settings) as server,
+            httpx.AsyncClient(timeout=60) as client,
+        ):
             answer = await client.get(f"{server.url}/health/live")
         assert answer.status_code == status
 

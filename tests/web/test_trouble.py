@@ -34,7 +34,7 @@ async def _ask(app: Redrive, access: Access, error: Exception) -> httpx.Response
     headers = {"Authorization": f"Bearer {key}"}
     async with (
         serve(app, "127.0.0.1:0", mail=BrokenDesk(error)) as server,
-        httpx.AsyncClient(base_url=server.url, headers=headers) as client,
+        httpx.AsyncClient(base_url=server.url, headers=headers, timeout=60) as client,
     ):
         return await client.post("/v1/emails", json=MAIL)
 

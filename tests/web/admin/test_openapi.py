@@ -22,7 +22,7 @@ EXAMPLES = 12
 
 @pytest.fixture(scope="module")
 def document(served: Served) -> dict[str, Any]:
-    found: dict[str, Any] = httpx.get(f"{served.url}/openapi.json").json()
+    found: dict[str, Any] = httpx.get(f"{served.url}/openapi.json", timeout=60).json()
     return found
 
 

@@ -125,7 +125,10 @@ async def fill(folder: Path, url: str) -> AsyncIterator[Filled]:
         access = Access(app.store, Actor("test", "test"))
         spare = {verb: (await access.create(Role.VIEWER, None))[0].id for verb in ("rotate", "revoke")}
         keys = {(role, tenant): (await access.create(role, tenant))[1] for role, tenant in KEYS}
-        async with serve(app, "127.0.0.1:0") as server, httpx.AsyncClient(base_url=server.url) as client:
+        async with (
+            serve(app, "127.0.0.1:0") as server,
+            httpx.AsyncClient(base_url=server.url, timeout=60) as client,
+        ):
             names = {"queue": "of-acme", "letter": letter, "tenant": "acme", "operation": "none", **spare}
             filled = Filled(client, keys, names)
             order = Step("POST", "/operations", OPERATORS, body={"kind": "discard", "ids": [letter]})
