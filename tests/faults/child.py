@@ -37,6 +37,7 @@ async def work(options: argparse.Namespace) -> None:
         "worker.drain_s": options.drain_s,
         "worker.batch": options.batch,
         "worker.poll_s": options.poll_s,
+        "worker.prefetch_s": options.prefetch_s,
     }
     conductor.LEASE_S = options.conductor_lease_s
     app = make_app(options.folder, options.store, **flags)
@@ -115,6 +116,7 @@ def main() -> None:
     parser.add_argument("--conductor_lease_s", type=float, default=10.0)
     parser.add_argument("--drain_s", type=float, default=10.0)
     parser.add_argument("--poll_s", type=float, default=1.0)
+    parser.add_argument("--prefetch_s", type=float, default=0.25)
     parser.add_argument("--deadline_s", type=float, default=30.0)
     parser.add_argument("--concurrency", type=int, default=5)
     parser.add_argument("--batch", type=int, default=20)

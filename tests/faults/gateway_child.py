@@ -24,7 +24,7 @@ def make_gateway(folder: Path, store: str, relay: str, keep: int | None = None) 
         "store": store,
         "profile": "development",
         "mail": relay,
-        "worker.lease_s": 1.0,
+        "worker.lease_s": 2.0,
         "worker.batch": 40,
     }
     if keep is not None:

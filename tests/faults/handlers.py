@@ -90,7 +90,7 @@ def serve(app: Redrive, ledger: Ledger, *, concurrency: int, deadline_s: float) 
                 await app.store.get(delivery.message.id)
         if plan.act == "fork":
             _fork_workers(ledger, delivery)
-        await _work(plan)
+        await _work(plan, delivery.progress.attempts)
         _end(ledger, plan, delivery)
 
     @app.handler(PLAIN, retry=RETRY, concurrency=concurrency, deadline=deadline)
@@ -128,7 +128,7 @@ def _fork_workers(ledger: Ledger, delivery: Delivery) -> None:
     _pools.append(pool)
 
 
-async def _work(plan: Plan) -> None:
+async def _work(plan: Plan, attempt: int) -> None:
     match plan.act:
         case "hang":
             await asyncio.sleep(HANG_S)
@@ -146,7 +146,7 @@ async def _work(plan: Plan) -> None:
             await asyncio.sleep(plan.work_s)
     if plan.gate is not None and plan.act == "block":
         wait_in_thread(Path(plan.gate).exists, GATE_S)
-    elif plan.gate is not None:
+    elif plan.gate is not None and attempt > plan.gate_after:
         await wait_until(Path(plan.gate).exists, GATE_S, f"{plan.gate} opens")
 
 

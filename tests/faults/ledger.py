@@ -21,14 +21,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The payload: what the handler does with the message.
 
     `fails` attempts of each generation fail temporarily; generations below `permanent` fail permanently.
-    `gate` is a file that the handler waits for. `act` is one of the bad things in handlers.py. `padding` only
-    makes the message larger.
+    `gate` is a file that the handler waits for, but for the first `gate_after` attempts. `act` is one of the
+    bad things in handlers.py. `padding` only makes the message larger.
     """
 
     fails: int = 0
     permanent: int = 0
     work_s: float = 0.0
     gate: str | None = None
+    gate_after: int = 0
     act: str | None = None
     padding: str = ""
 

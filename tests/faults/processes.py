@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from urllib.parse import urlsplit
 
 from redrive import Redrive
 from redrive.core.lifecycle import State
@@ -21,7 +22,9 @@ from tests.faults.checks import Evidence, Key, read_accounts
 from tests.faults.child import make_app
 from tests.faults.handlers import ORDERS
 from tests.faults.ledger import ACCEPTED, HANDED, Ledger, Line, Plan, Reader
+from tests.faults.starvation import Starvation
 from tests.programs import Program
+from tests.servers import ask
 from tests.waiting import Condition, wait_until
 
 START_S = 15.0
@@ -82,6 +85,7 @@ class Site:
         self._children: list[Child] = []
         self._done: set[str] = set()
         self._noted: set[int] = set()
+        self._server: int | None = None
 
     def start(self, program: str, **options: object) -> Child:
         """Start a child; options are its arguments, True stands for a bare flag."""
@@ -140,18 +144,38 @@ class Site:
         """Wait for something that the ledgers or the store will show."""
         await wait_until(condition, END_S, what)
 
+    @property
+    def pids(self) -> list[int]:
+        """The processes that have a part in it: the children, and the server of the store."""
+        found = [child.pid for child in self._children]
+        return found if self._server is None else [*found, self._server]
+
+    def starvation(self) -> Starvation:
+        """How long there is no processor for any of them."""
+        self._server = _server_pid(self.store)
+        return Starvation(lambda: self.pids)
+
+    @contextmanager
+    def within(self, limit_s: float, what: str) -> Iterator[None]:
+        """What is waited for in here takes less, beside the time in which there was no processor for it."""
+        with self.starvation() as starvation:
+            began_s = time.monotonic()
+            yield
+            took_s = starvation.beside(began_s, time.monotonic())
+        assert took_s < limit_s, f"{what} after {took_s:.1f} s"
+
     async def progress(self, message_id: str) -> Progress:
         account = await self.app.store.get(message_id)
         assert account is not None, f"the store does not know {message_id}"
         return account.progress
 
-    async def wait_state(self, message_id: str, state: State, timeout_s: float = END_S) -> Progress:
+    async def wait_state(self, message_id: str, state: State) -> Progress:
         """The progress of a message, once it is in a state."""
 
         async def reached() -> bool:
             return (await self.progress(message_id)).state is state
 
-        await wait_until(reached, timeout_s, f"{message_id} is {state}")
+        await wait_until(reached, END_S, f"{message_id} is {state}")
         return await self.progress(message_id)
 
     async def note_kill(self, survivors: Iterable[Child] = ()) -> None:
@@ -226,6 +250,13 @@ class Site:
             for child in self._children:
                 print(f"stderr of {child.pid}:", child.errors[-1500:])
         self._ledger.close()
+
+
+def _server_pid(store: str) -> int | None:
+    if not store.startswith("redis"):
+        return None
+    said = ask(urlsplit(store).port or 0, "INFO", "server").decode()
+    return int(said.partition("process_id:")[2].split()[0])
 
 
 def _environment() -> dict[str, str]:

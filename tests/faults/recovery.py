@@ -10,7 +10,6 @@ from tests.conformance import makers
 from tests.faults.handlers import ORDERS, PLAIN
 from tests.faults.ledger import Plan
 from tests.faults.processes import Site
-from tests.waiting import wait_until
 
 RESUMED_S = 5.0
 SLACK_S = 1.0
@@ -46,7 +45,9 @@ async def wait_recovery(site: Site, lease_s: float) -> None:
             for account in accounts
         )
 
-    await wait_until(returned, lease_s + 1.0 + SLACK_S, f"{len(held)} leases returned")
+    what = f"{len(held)} leases returned"
+    with site.within(lease_s + 1.0 + SLACK_S, what):
+        await site.wait_until(returned, what)
 
 
 def print_summary(site: Site, rounds: int) -> None:

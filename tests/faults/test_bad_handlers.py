@@ -13,13 +13,16 @@ from tests.faults.ledger import Plan
 from tests.faults.processes import Site, open_site
 from tests.faults.stale import stop_past_lease
 
-LEASE_S = 0.6
+LEASE_S = 1.5
+SHORT_S = 0.6
+AHEAD_S = 60.0
+"""A worker that is to claim this far ahead claims more than it runs."""
 
 
 async def test_a_handler_that_hangs_fails_temporarily_at_its_deadline(tmp_path: Path, store_url: str) -> None:
     async with open_site(tmp_path, store_url) as site:
         message_id = await site.submit(Plan(act="hang"))
-        await site.start_worker(lease_s=LEASE_S, deadline_s=0.3)
+        await site.start_worker(lease_s=5, deadline_s=0.3)
         await site.wait_for("retried", message_id)
         account = await site.app.store.get(message_id)
         assert account is not None
@@ -83,7 +86,7 @@ async def test_a_worker_stopped_past_its_lease_changes_nothing_when_it_wakes(
         await stop_past_lease(site, stale)
         await site.wait_for("begin", message_id, count=2)
         gate.touch()
-        await site.wait_state(message_id, State.DONE)
+        await site.wait_for("completed", message_id)
         stale.signal(signal.SIGCONT)
         refused = await site.wait_for("refused", message_id)
         assert [line.pid for line in refused] == [stale.pid]
@@ -97,8 +100,7 @@ async def test_a_worker_that_lost_its_leases_goes_on_and_runs_suspects_too(
     """A suspect needs the process to itself: nothing of the lost leases may still count as held."""
     async with open_site(tmp_path, store_url) as site:
         gate, second_gate = tmp_path / "gate", tmp_path / "second"
-        stale = await site.start_worker(lease_s=LEASE_S, concurrency=2)
-        await _make_it_claim_ahead(site)
+        stale = await site.start_worker(lease_s=LEASE_S, concurrency=2, prefetch_s=AHEAD_S)
         ids = [await site.submit(Plan(gate=str(gate))) for _ in range(10)]
         await _wait_claimed(site, ids)
         await stop_past_lease(site, stale)
@@ -119,7 +121,7 @@ async def test_a_worker_that_lost_its_leases_goes_on_and_runs_suspects_too(
 async def test_a_settle_whose_answer_is_late_is_no_lost_lease(tmp_path: Path, store_url: str) -> None:
     """Between the commit and its answer the lease is gone from the store because nothing is left of it."""
     async with open_site(tmp_path, store_url) as site:
-        await site.start_worker(lease_s=LEASE_S, plant="answer_settle_late")
+        await site.start_worker(lease_s=SHORT_S, plant="answer_settle_late")
         message_id = await site.submit(Plan())
         await site.wait_for("completed", message_id)
         assert await site.violations() == []
@@ -151,7 +153,8 @@ async def test_leases_of_a_new_queue_return_as_fast_as_of_an_old_one(tmp_path: P
         next(worker for worker in workers if worker.pid == begun.pid).kill()
         await site.note_kill()
         gate.touch()
-        await site.wait_state(message_id, State.DONE, timeout_s=LEASE_S + 1 + 1)
+        with site.within(LEASE_S + 1 + 1, "it is done"):
+            await site.wait_state(message_id, State.DONE)
         assert await site.violations() == []
 
 
@@ -163,17 +166,20 @@ async def test_a_def_handler_past_its_deadline_keeps_its_slot_and_lease_until_it
         first = await site.start_worker(lease_s=LEASE_S, deadline_s=0.3, concurrency=1)
         late = await site.submit(Plan(gate=str(gate)), PLAIN)
         await site.wait_for("overran", late)
+        until_at = await _lease_end(site, late)
         second = await site.submit(Plan(), PLAIN)
         other = await site.submit(Plan(gate=str(gate)))
         await site.wait_for("retried", other)
         assert site.handed("begin", second) == [], "its slot was given away"
         await site.start_worker(lease_s=LEASE_S, deadline_s=0.3, concurrency=1)
         await site.wait_state(second, State.DONE)
+        await site.wait_until(lambda: _is_held_past(site, late, until_at), "its lease is extended")
         assert (await site.progress(late)).state is State.CLAIMED
         gate.touch()
         await site.wait_idle()
+        completed = await site.wait_for("completed", late)
         assert [line.pid for line in site.handed("begin", late)] == [first.pid]
-        assert [line.pid for line in site.handed("completed", late)] == [first.pid]
+        assert [line.pid for line in completed] == [first.pid]
         assert site.handed("refused") == []
 
 
@@ -182,8 +188,7 @@ async def test_sigterm_lets_running_attempts_end_and_gives_the_rest_back_uncount
 ) -> None:
     async with open_site(tmp_path, store_url) as site:
         gate = tmp_path / "gate"
-        worker = await site.start_worker(lease_s=LEASE_S, concurrency=2, drain_s=10)
-        await _make_it_claim_ahead(site)
+        worker = await site.start_worker(lease_s=5, concurrency=2, drain_s=10, prefetch_s=AHEAD_S)
         ids = [await site.submit(Plan(gate=str(gate))) for _ in range(10)]
         await _wait_claimed(site, ids)
         worker.signal(signal.SIGTERM)
@@ -200,11 +205,14 @@ async def test_sigterm_lets_running_attempts_end_and_gives_the_rest_back_uncount
         assert len(site.handed("stopped")) == 1
 
 
-async def _make_it_claim_ahead(site: Site) -> None:
-    """A worker claims more than it runs only once its handlers have been quick for a while."""
-    for _ in range(40):
-        await site.submit(Plan())
-    await site.wait_idle()
+async def _lease_end(site: Site, message_id: str) -> int:
+    account = await site.app.store.get(message_id)
+    assert account is not None
+    return account.lease_until_at or 0
+
+
+async def _is_held_past(site: Site, message_id: str, until_at: int) -> bool:
+    return await _lease_end(site, message_id) > until_at
 
 
 async def _wait_claimed(site: Site, ids: list[str]) -> None:
@@ -215,10 +223,11 @@ async def _wait_claimed(site: Site, ids: list[str]) -> None:
 async def test_sigterm_gives_back_what_does_not_end_in_the_drain_time(tmp_path: Path, store_url: str) -> None:
     async with open_site(tmp_path, store_url) as site:
         message_id = await site.submit(Plan(act="hang"))
-        worker = await site.start_worker(lease_s=LEASE_S, drain_s=0.3)
+        worker = await site.start_worker(lease_s=5, drain_s=0.3)
         await site.wait_for("begin", message_id)
-        worker.signal(signal.SIGTERM)
-        assert await worker.ended(5) == 0, worker.errors
+        with site.within(5, "it ends"):
+            worker.signal(signal.SIGTERM)
+            assert await worker.ended() == 0, worker.errors
         progress = await site.progress(message_id)
         assert progress.state is State.WAITING
         assert (progress.attempts, progress.crashes) == (0, 0)

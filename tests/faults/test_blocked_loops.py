@@ -16,7 +16,7 @@ WORST_S = 1.5
 async def test_submits_elsewhere_do_not_wait_for_a_blocked_loop(tmp_path: Path, sqlite_store: str) -> None:
     """The worker settles and claims among the submits, and blocks at any point of that, several times."""
     async with open_site(tmp_path, sqlite_store) as site:
-        await site.start_worker(lease_s=1.0, concurrency=20, batch=100)
+        await site.start_worker(lease_s=2.0, concurrency=20, batch=100)
         submitters = [
             site.start("submit", count=SUBMITS, tasks=10, seed=seed, mild=True, pace_s=0.005)
             for seed in (1, 2)

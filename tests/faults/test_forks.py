@@ -34,7 +34,7 @@ async def test_a_killed_worker_whose_handler_has_a_process_pool_leaves_nothing_l
 ) -> None:
     async with open_site(tmp_path, store_url) as site:
         for turn in range(rounds):
-            worker = await site.start_worker(lease_s=1)
+            worker = await site.start_worker(lease_s=2)
             submitter = site.start("submit", count=200, tasks=4, seed=turn, mild=True)
             gate = tmp_path / f"gate-{turn}"
             forking = await site.submit(Plan(act="fork", gate=str(gate)))
@@ -44,7 +44,7 @@ async def test_a_killed_worker_whose_handler_has_a_process_pool_leaves_nothing_l
                 worker.kill()
                 await site.note_kill()
                 gate.touch()
-                after = await site.start_worker(lease_s=1)
+                after = await site.start_worker(lease_s=2)
                 beside = [await site.submit(Plan()) for _ in range(20)]
                 for message_id in beside:
                     await site.wait_for("completed", message_id)

@@ -18,7 +18,7 @@ from tests.faults.processes import Child, Site, open_site
 from tests.faults.recovery import RESUMED_S, print_summary, redrive_all, wait_recovery
 from tests.waiting import wait_until
 
-LEASE_S = 1.0
+LEASE_S = 2.0
 BATCH = 20
 SUBMITS_A_ROUND = 80
 
@@ -77,7 +77,8 @@ async def _check_recovery(site: Site) -> None:
     already = len(site.handed("begin"))
     await site.start_worker(lease_s=LEASE_S)
     await wait_recovery(site, LEASE_S)
-    await wait_until(lambda: len(site.handed("begin")) > already, RESUMED_S, "work goes on")
+    with site.within(RESUMED_S, "work goes on"):
+        await site.wait_until(lambda: len(site.handed("begin")) > already, "work goes on")
 
 
 def _check_held(site: Site) -> None:

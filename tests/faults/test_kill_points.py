@@ -13,7 +13,7 @@ from tests.faults.ledger import Plan
 from tests.faults.processes import Site, open_site
 from tests.waiting import wait_until
 
-LEASE_S = 0.5
+LEASE_S = 1.0
 PLANS = (
     Plan(),
     Plan(fails=1),
@@ -57,7 +57,8 @@ async def test_a_sweeper_that_dies_after_taking_over_delays_nothing(tmp_path: Pa
         await _die(site, "after:claim:1")
         await _die(site, "after:reclaim:1")
         await site.start_worker(lease_s=LEASE_S)
-        await site.wait_state(message_id, State.DONE, timeout_s=LEASE_S + 1 + 3)
+        with site.within(LEASE_S + 1 + 3, "it is done"):
+            await site.wait_state(message_id, State.DONE)
         account = await site.app.store.get(message_id)
         assert account is not None
         assert [failure.kind for failure in account.failures] == [Kind.LOST], (

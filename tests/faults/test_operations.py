@@ -23,7 +23,7 @@ from tests.office.desks import desk, discard, redrive
 
 LETTERS = 1_000
 CANARY = 5
-LEASE_S = 1.0
+LEASE_S = 2.0
 CONDUCTOR_LEASE_S = 0.5
 PASSES = Plan(permanent=1)
 FAILS_AGAIN = Plan(permanent=2)

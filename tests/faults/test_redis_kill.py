@@ -21,7 +21,7 @@ from tests.faults.recovery import print_summary, redrive_all, wait_recovery
 from tests.servers import free_port
 from tests.waiting import wait_until
 
-LEASE_S = 1.0
+LEASE_S = 2.0
 TENANTS = ("acme", "globex")
 SUBMITS_A_ROUND = 80
 

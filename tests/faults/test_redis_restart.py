@@ -24,7 +24,7 @@ from tests.faults.recovery import RESUMED_S, print_summary, redrive_all, wait_re
 from tests.faults.redis_server import FaultyRedis, open_redis
 from tests.waiting import wait_until
 
-LEASE_S = 1.0
+LEASE_S = 2.0
 SUBMITS_A_ROUND = 120
 CLASSES = {"always": Durability.A, "everysec": Durability.B}
 
@@ -69,7 +69,8 @@ async def _run_rounds(folder: Path, fsync: str, rounds: int) -> None:
             await _wait_begun(site, submitter, chance.randint(20, 80))
             await redrive_all(site)
             await _restart(site, server, workers, fsync)
-            await _wait_begun(site, submitter, 1, RESUMED_S)
+            with site.within(RESUMED_S, "work goes on"):
+                await _wait_begun(site, submitter, 1)
             await wait_recovery(site, LEASE_S)
             assert await submitter.ended(40) == 0, submitter.errors
         await site.wait_idle()
@@ -116,11 +117,11 @@ async def _answers(site: Site) -> bool:
     return True
 
 
-async def _wait_begun(site: Site, submitter: Child, count: int, timeout_s: float = 20.0) -> None:
+async def _wait_begun(site: Site, submitter: Child, count: int) -> None:
     """Some more hand-overs, or none is left to come."""
     wanted = len(site.handed("begin")) + count
 
     def begun() -> bool:
         return not submitter.running or len(site.handed("begin")) >= wanted
 
-    await wait_until(begun, timeout_s, f"{count} more hand-overs")
+    await wait_until(begun, 20, f"{count} more hand-overs")

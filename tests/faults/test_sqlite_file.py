@@ -13,7 +13,7 @@ from tests.faults.ledger import Plan
 from tests.faults.processes import Site, open_site
 from tests.waiting import wait_until
 
-LEASE_S = 0.5
+LEASE_S = 5.0
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.002, 0.005, 0.01, 0.03])
