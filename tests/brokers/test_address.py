@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from redrive import Redrive
 from redrive.brokers.rabbitmq.connection import BrokerLine, BrokerRefused, BrokerUnavailable
 from redrive.cli import run
+from redrive.core.errors import StoreError
+from redrive.wiring import load
 from tests.brokers.server import RabbitServer
 from tests.cli.conftest import Result
 from tests.servers import free_port
@@ -113,6 +118,34 @@ def test_a_virtual_host_that_is_not_there_is_named(
         said = " ".join((result.error + result.out).split())
         assert "vhost nowhere not found" in said
         assert "check the virtual host" in said
+
+
+async def test_what_works_there_ends_at_once_instead_of_asking_for_ever(
+    folder: Path, rabbitmq: RabbitServer
+) -> None:
+    app = Redrive(settings=load({"store": f"{rabbitmq.url}nowhere", "data": str(folder)}, environ={}))
+
+    @app.handler("q.one")
+    async def handle(payload: dict[str, str]) -> None:
+        """Nothing arrives."""
+
+    with pytest.raises(StoreError, match="vhost nowhere not found"):
+        async with asyncio.timeout(30):
+            await app.run(signals=False)
+
+
+def test_a_server_beside_it_ends_at_once(folder: Path, rabbitmq: RabbitServer) -> None:
+    flags = ("--listen", f"127.0.0.1:{free_port()}", "--store", f"{rabbitmq.url}nowhere")
+    ended = subprocess.run(
+        [sys.executable, "-m", "redrive", "serve", *flags],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 5
+    assert "vhost nowhere not found" in ended.stderr
 
 
 def test_a_user_without_this_virtual_host_is_told_so(

@@ -26,7 +26,7 @@ from redrive.brokers.returns import PARKED_BY as PARKED_BY
 from redrive.brokers.returns import Returns
 from redrive.core.carrier import Carrier, Depth
 from redrive.core.condition import Description, Durability, Finding, Grade
-from redrive.core.errors import StoreError
+from redrive.core.errors import StoreError, StoreUnavailable
 from redrive.core.lanes import LaneState
 from redrive.core.letters import Account, LetterKey
 from redrive.core.message import Delivery, Entry, Lease
@@ -98,7 +98,8 @@ class CarriedStore(BesideLedger):
         try:
             described, trouble = await self.carrier.describe(), await self._pairing.trouble()
         except StoreError as error:
-            return Description((await self.ledger.describe()).url, Durability.UNKNOWN, str(error), lost=True)
+            url, refused = (await self.ledger.describe()).url, not isinstance(error, StoreUnavailable)
+            return Description(url, Durability.UNKNOWN, str(error), lost=True, refused=refused)
         if trouble is not None:
             return changed(described, durability=Durability.UNKNOWN, meaning=trouble)
         return described

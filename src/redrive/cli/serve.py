@@ -109,6 +109,7 @@ def serve(
 async def _serve(served: Redrive, server: ServerSettings, output: Output, *, fail_fast: bool) -> None:
     async with served.opened(fail_fast=fail_fast), listening(served, server) as url:
         described = await served.store.describe()
+        described.demand()
         queues = [one.queue for one in served.served()]
         keys = await first_keys(served, output, submit=False)
         document = {

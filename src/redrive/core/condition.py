@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from redrive.core.errors import StoreError
+
 
 class Durability(StrEnum):
     """What "accepted" means when the machine dies: on disk, within a stated window, in memory."""
@@ -22,7 +24,7 @@ class Durability(StrEnum):
 class Description:
     """What a store says of itself, and which engine of which version it is; `url` never holds a secret.
 
-    `lost`: its broker cannot be reached, `meaning` says why.
+    `lost`: its broker cannot be reached, `meaning` says why; `refused`: nor would it at another try.
     """
 
     url: str
@@ -30,6 +32,12 @@ class Description:
     meaning: str
     engine: str = ""
     lost: bool = False
+    refused: bool = False
+
+    def demand(self) -> None:
+        """StoreError where nothing can be worked on until a person has changed something."""
+        if self.refused:
+            raise StoreError(self.meaning)
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,7 @@ class Worker:
         """Work until stopped; WorkerFailed when no claim has succeeded for `give_up_s` for want of more than
         an answer: whoever supervises the process can then act."""
         described = await patiently("describe", self._store.describe, self._telemetry)
+        described.demand()
         self._telemetry.emit(WorkerStarted(self.name, self.queues, described.url, described.durability))
         self._keeper.start()
         claims, settles, listens = (Runner(self._telemetry) for _ in range(3))
