@@ -314,7 +314,7 @@ async def test_a_suspect_runs_alone_beside_a_busy_queue_too(app: Redrive) -> Non
 async def test_each_attempt_has_a_deadline_of_its_own(app: Redrive) -> None:
     ended: list[str] = []
 
-    @app.handler("orders", deadline=timedelta(milliseconds=60), concurrency=3)
+    @app.handler("orders", deadline=timedelta(milliseconds=600), concurrency=3)
     async def handle(payload: str) -> None:
         try:
             await asyncio.sleep(0 if payload == "quick" else 30)

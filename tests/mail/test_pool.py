@@ -21,7 +21,7 @@ from tests.mail.scripted_server import (
     obliging,
     scripted,
 )
-from tests.servers import free_port
+from tests.servers import reserved_port
 
 
 @MODES
@@ -116,8 +116,9 @@ async def test_the_next_in_line_goes_along_with_a_final_dot() -> None:
 
 
 async def test_everyone_in_line_hears_that_nobody_is_there() -> None:
-    pool = Pool(Relay.parse(f"smtp://127.0.0.1:{free_port()}"), SmtpSettings(connections=2))
-    results = await asyncio.gather(*(pool.send(mail()) for _ in range(20)), return_exceptions=True)
+    with reserved_port() as port:
+        pool = Pool(Relay.parse(f"smtp://127.0.0.1:{port}"), SmtpSettings(connections=2))
+        results = await asyncio.gather(*(pool.send(mail()) for _ in range(20)), return_exceptions=True)
     assert {type(result) for result in results} == {Unreachable}
     assert pool.connections == 0
     await pool.close()

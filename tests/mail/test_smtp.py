@@ -19,7 +19,7 @@ from redrive.mail.smtp.opening import open_connection
 from redrive.mail.smtp.relay import Relay
 from tests.mail.attempts import HASTY, LARGE, MAIL, MODES, attempt
 from tests.mail.scripted_server import Session, deliver, greet, obliging, scripted
-from tests.servers import free_port
+from tests.servers import reserved_port
 
 
 @MODES
@@ -94,8 +94,8 @@ async def test_an_old_server_is_greeted_with_helo() -> None:
 
 
 async def test_nothing_listens_is_unreachable_with_its_cause() -> None:
-    with pytest.raises(Unreachable) as caught:
-        await open_connection(Relay.parse(f"smtp://127.0.0.1:{free_port()}"))
+    with reserved_port() as port, pytest.raises(Unreachable) as caught:
+        await open_connection(Relay.parse(f"smtp://127.0.0.1:{port}"))
     assert isinstance(caught.value.__cause__, ConnectionRefusedError)
     assert caught.value.phase is SmtpPhase.CONNECT
 

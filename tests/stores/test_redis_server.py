@@ -22,7 +22,7 @@ from redrive.stores.redis.errors import mask_url
 from redrive.stores.redis.examination import judge
 from redrive.telemetry.events import Event, StoreAccepting, StoreRefusing
 from tests.conformance import makers
-from tests.servers import free_port, start_redis
+from tests.servers import free_port, reserved_port, start_redis
 from tests.stores.redis_server import connected, eventually, opened
 
 QUEUE = makers.QUEUE
@@ -242,9 +242,8 @@ async def test_a_wrong_password_is_refused_and_never_shown(url: str, server: Red
 
 
 async def test_nobody_at_the_address_is_unavailable_and_the_password_stays_hidden() -> None:
-    store = RedisStore(f"redis://user:s3cret@127.0.0.1:{free_port()}/0")
-    with pytest.raises(StoreUnavailable) as refusal:
-        await store.open()
+    with reserved_port() as port, pytest.raises(StoreUnavailable) as refusal:
+        await RedisStore(f"redis://user:s3cret@127.0.0.1:{port}/0").open()
     assert "s3cret" not in str(refusal.value)
 
 
