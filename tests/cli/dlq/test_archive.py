@@ -97,3 +97,12 @@ def test_an_export_never_overwrites_a_file(shop: Shop) -> None:
     assert result.code == 1
     assert "there already" in result.error
     assert (shop.folder / "kept.csv").read_text() == "mine"
+
+
+def test_a_file_that_is_no_archive_is_said_to_be_none(shop: Shop) -> None:
+    shop.bury()
+    (shop.folder / "notes.txt").write_text("nothing of the kind")
+    result = shop("dlq", "restore", "notes.txt")
+    assert result.code == 1
+    assert "notes.txt is not an archive of dead letters; nothing was moved" in result.out
+    assert "ArchiveError" not in result.out + result.error

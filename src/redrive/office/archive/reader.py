@@ -169,6 +169,8 @@ def _numbered(path: Path, lines: gzip.GzipFile) -> Iterator[tuple[int, bytes]]:
         try:
             text = lines.readline(LINE_BYTES)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            if number == 1 and isinstance(error, gzip.BadGzipFile):
+                raise ArchiveError(f"{path} is not an archive of dead letters; {_UNMOVED}") from None
             raise _refused(path, number, f"it is cut or damaged ({error})") from None
         if not text:
             return

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from socket import gethostname
 from typing import TYPE_CHECKING
 
-from redrive.core.errors import StoreError, StoreUnavailable
+from redrive.core.errors import RedriveError, StoreError, StoreUnavailable
 from redrive.core.failure import clip
 from redrive.core.letters import OperationTally
 from redrive.core.redaction import redact
@@ -109,7 +109,9 @@ class Conductor:
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - it must not stand in the way of the other operations
-            why = f"{type(error).__name__}: {clip(redact(str(error)), _REASON_LENGTH)}"
+            why = clip(redact(str(error)), _REASON_LENGTH)
+            if not isinstance(error, RedriveError):
+                why = f"{type(error).__name__}: {why}"
             return await self._steps.end(operation, OperationState.FAILED, why)
 
     def _tell(self, operation: Operation) -> None:
