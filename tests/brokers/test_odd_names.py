@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from pathlib import Path
 
 import pytest
 
+from redrive.brokers.rabbitmq.design import QueueDesign, TopologyDesign
+from redrive.brokers.rabbitmq.migration import on_virtual_host, queue_steps
 from redrive.cli import run
 from tests.brokers.apps import RabbitBroker, body
 from tests.waiting import wait_until
@@ -54,3 +58,17 @@ def test_a_topology_with_any_names_is_applied(
     capsys.readouterr()
     assert run(["rabbitmq", "topology", "plan", *flags]) == 0
     assert capsys.readouterr().out.startswith("ensure"), "nothing is left to create"
+
+
+@pytest.mark.parametrize("name", [*ODD, "$(touch x); `id`"])
+def test_the_steps_of_a_migration_name_it_as_a_shell_reads_it(name: str) -> None:
+    (step,) = (
+        one
+        for one in queue_steps(TopologyDesign((), (QueueDesign(name=name),)), name)
+        if "set_parameter" in one
+    )
+    words = shlex.split(on_virtual_host(step, "shop").partition(": ")[2])
+    assert words[:5] == ["rabbitmqctl", "--vhost=shop", "set_parameter", "shovel", f"{name}.holding"]
+    moved = json.loads(words[5])
+    assert (moved["src-queue"], moved["dest-queue"]) == (f"{name}.holding", name)
+    assert moved["src-uri"] == "amqp:///shop"

@@ -7,6 +7,7 @@ message may arrive twice while a queue that others publish to is replaced, never
 
 from __future__ import annotations
 
+import json
 from shlex import quote
 from urllib.parse import quote as url_quote
 
@@ -126,8 +127,11 @@ def _unbind(binding: DeclaredBinding, queue: str | None = None) -> str:
 
 
 def _shovel(source: str, destination: str) -> str:
-    return (
-        f"rabbitmqctl set_parameter shovel {quote(source)} "
-        f'\'{{"src-uri": "amqp://", "src-queue": "{source}", "dest-uri": "amqp://", '
-        f'"dest-queue": "{destination}", "ack-mode": "on-confirm"}}\''
-    )
+    moved = {
+        "src-uri": "amqp://",
+        "src-queue": source,
+        "dest-uri": "amqp://",
+        "dest-queue": destination,
+        "ack-mode": "on-confirm",
+    }
+    return f"rabbitmqctl set_parameter shovel {quote(source)} {quote(json.dumps(moved, ensure_ascii=False))}"
