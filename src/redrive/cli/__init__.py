@@ -56,8 +56,8 @@ for place, summary in {
     "audit:audit": "Who did what, and whether that record is whole.",
     "keys:keys": "Make, list and revoke the keys of the HTTP API.",
     "config:config": "See the settings.",
-    "config:docs": "Print a page of the documentation, such as filters; without one, say which there are.",
-    "config:backup": "Copy the SQLite store into a new file, while workers go on.",
+    "docs:docs": "Print a page of the documentation, such as filters; without one, say which there are.",
+    "backup:backup": "Copy the SQLite store into a new file, while workers go on.",
 }.items():
     app.command(f"redrive.cli.{place}", help=summary)
 for room, summary in ROOMS.items():
