@@ -175,7 +175,7 @@ class RabbitServer:
     def _wait_until_ready(self) -> None:
         until = time.monotonic() + _READY_S
         while time.monotonic() < until:
-            if _answers(self.port):
+            if _answers(self.port) and self._is_managed():
                 return
             assert self.process is not None
             if self.process.poll() is not None:
@@ -183,6 +183,15 @@ class RabbitServer:
             time.sleep(_PAUSE_S)
         log = (self.folder / "output.log").read_text(errors="replace")[-3000:]
         raise RuntimeError(f"rabbitmq-server did not become ready in {self.folder}; it said:\n{log}")
+
+    def _is_managed(self) -> bool:
+        """Whether the management API answers, where there is one."""
+        if _MANAGEMENT not in self.plugins:
+            return True
+        try:
+            return httpx.get(f"{self.management_url}/api/overview", timeout=30).is_success
+        except httpx.TransportError:
+            return False
 
     @staticmethod
     def _end(process: subprocess.Popen[bytes] | None) -> None:

@@ -41,7 +41,7 @@ def test_the_import_leaves_a_fresh_broker_as_the_topology_says_and_may_be_repeat
     )
     try:
         for _ in range(2):
-            done = run_import(f"http://127.0.0.1:{server.management_port}")
+            done = run_import(f"http://127.0.0.1:{server.management_port}", PATIENCE="60")
             assert done.returncode == 0, done.stderr
         flags = ("--topology", str(TOPOLOGY), "--store", server.url, "--management", server.management_url)
         assert run(["rabbitmq", "topology", "diff", *flags]) == 0, capsys.readouterr().out
