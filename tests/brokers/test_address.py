@@ -16,6 +16,7 @@ import pytest
 
 from redrive import Redrive
 from redrive.brokers.rabbitmq.connection import BrokerLine, BrokerRefused, BrokerUnavailable
+from redrive.brokers.rabbitmq.management import read_topology
 from redrive.cli import run
 from redrive.core.errors import StoreError
 from redrive.wiring import load
@@ -197,3 +198,36 @@ def _answering(answer: str) -> Iterator[int]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+async def test_a_management_api_that_says_nothing_can_be_left_at_once() -> None:
+    asked, left = asyncio.Event(), asyncio.Event()
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        asked.set()
+        await reader.read()
+        left.set()
+        writer.close()
+
+    async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        reading = asyncio.create_task(read_topology(f"http://127.0.0.1:{port}", "amqp://localhost/"))
+        await asked.wait()
+        reading.cancel()
+        async with asyncio.timeout(10):
+            await left.wait()
+        assert (await asyncio.gather(reading, return_exceptions=True))[0].__class__ is asyncio.CancelledError
+
+
+async def test_a_broker_that_says_nothing_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redrive.brokers.rabbitmq.connection._CONNECT_S", 0.1)
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as server:
+        url = f"amqp://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        with pytest.raises(BrokerUnavailable, match="it took too long"):
+            await BrokerLine(url, "the broker", "test").connection()

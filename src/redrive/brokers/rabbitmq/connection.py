@@ -180,7 +180,7 @@ def translated(place: str, advice: str = "") -> Iterator[None]:
             raise BrokerUnavailable(
                 f"{place} answers without TLS: write amqp://, or the port that takes amqps://, mostly 5671"
             ) from error
-        why = str(error) or type(error).__name__
+        why = str(error) or ("it took too long" if isinstance(error, TimeoutError) else type(error).__name__)
         raise BrokerUnavailable(f"{place} does not answer: {why}{advice}") from error
     except asyncio.CancelledError as error:
         if _was_cancelled():

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from base64 import b64encode
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit
@@ -23,17 +25,24 @@ _COLUMNS = "?columns=name,type,durable,auto_delete,arguments"
 
 async def read_topology(management: str, amqp: str) -> Topology:
     """All that stands in the virtual host of an AMQP address; its user serves where there is no other."""
-    return await asyncio.to_thread(_read, management, amqp)
+    parts = _address(management)
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=_PATIENCE_S)
+    try:
+        return await asyncio.to_thread(_read, connection, parts, amqp)
+    except asyncio.CancelledError:
+        if connection.sock is not None:
+            with suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RDWR)  # the thread waits for what comes there
+        raise
 
 
-def _read(management: str, amqp: str) -> Topology:
-    parts, user = _address(management), urlsplit(amqp)
+def _read(connection: HTTPConnection, parts: SplitResult, amqp: str) -> Topology:
+    user = urlsplit(amqp)
     login = parts if parts.username else user
     name, password = unquote(login.username or "guest"), unquote(login.password or "guest")
     secret = b64encode(f"{name}:{password}".encode()).decode()
     here = quote(virtual_host(amqp), safe="")
-    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=_PATIENCE_S)
     place = f"{parts.scheme}://{parts.hostname}:{connection.port}"
     base = parts.path.rstrip("/")
     try:
