@@ -6,10 +6,16 @@ import json
 import re
 import signal
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from redrive import Redrive
+from redrive.cli.demo.traffic import TENANTS, tenant_clients
+from redrive.core.errors import StoreUnavailable
 from redrive.mailbox import folder
+from redrive.office.access import Access, Role
+from redrive.office.audit import Actor
 from tests.cli.conftest import Shop
 from tests.cli.processes import finish, on_terminal, started
 
@@ -105,3 +111,22 @@ def test_it_never_goes_to_a_relay_by_itself(shop: Shop, monkeypatch: pytest.Monk
     assert result.code == 2
     assert "simulator alone" in result.error
     assert "hunter2" not in result.error
+
+
+async def test_keys_end_also_where_making_the_others_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Redrive(f"sqlite:///{tmp_path}/redrive.db") as app:
+        access, create = Access(app.store, Actor("test", "test")), Access.create
+
+        async def fails_for_the_last(self: Access, role: Role, tenant: str | None, name: str) -> object:
+            if tenant == TENANTS[-1]:
+                raise StoreUnavailable("it does not answer")
+            return await create(self, role, tenant, name)
+
+        monkeypatch.setattr(Access, "create", fails_for_the_last)
+        with pytest.raises(StoreUnavailable):
+            async with tenant_clients(app.store, "http://127.0.0.1:1"):
+                pytest.fail("there are no clients")
+        assert [key.tenant for key in await access.list(ended=True)] == list(TENANTS[:-1])
+        assert await access.list() == []

@@ -23,7 +23,7 @@ from uuid import uuid4
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import operator
 from redrive.core.store import Store
-from redrive.office.access import Access, Role
+from redrive.office.access import Access, Credential, Role
 
 _TIMEOUT_S = 30.0
 _LONGEST_WAIT_S = 60.0
@@ -165,9 +165,12 @@ def demo_mail(number: int) -> tuple[str, dict[str, Any]]:
 async def tenant_clients(store: Store, url: str) -> AsyncIterator[Mapping[str, ApiClient]]:
     """A client for each tenant, with a key that ends with the traffic."""
     access = Access(store, operator())
-    made = {tenant: await access.create(Role.SUBMIT, tenant, "demo traffic") for tenant in TENANTS}
-    clients = {tenant: ApiClient(url, text) for tenant, (_, text) in made.items()}
+    made: dict[str, tuple[Credential, str]] = {}
+    clients: dict[str, ApiClient] = {}
     try:
+        for tenant in TENANTS:
+            made[tenant] = await access.create(Role.SUBMIT, tenant, "demo traffic")
+            clients[tenant] = ApiClient(url, made[tenant][1])
         yield clients
     finally:
         for client in clients.values():
