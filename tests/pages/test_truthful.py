@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from redrive.office.access import Role
-from tests.pages.conftest import Enter, leave, make_context
+from tests.pages.conftest import PATIENCE_MS, Enter, enter_key, leave, make_context
 from tests.pages.forms import sign_in_now
 from tests.pages.shop import INVOICES, ORDERS, Shop
 
@@ -122,10 +122,8 @@ def test_one_discarded_letter_is_brought_back_from_its_page(shop: Shop, enter: E
 
 
 def _sign_in(page: Page, shop: Shop) -> None:
-    page.set_default_timeout(30_000)
-    page.goto("/sign-in")
-    page.fill("input[name=key]", shop.key(Role.VIEWER))
-    page.click("button.main")
+    page.set_default_timeout(PATIENCE_MS)
+    enter_key(page, shop.key(Role.VIEWER))
     expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
 
 
