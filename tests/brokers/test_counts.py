@@ -38,6 +38,16 @@ async def test_what_waits_on_the_broker_is_counted_and_nobody_serving_it_is_told
         assert health.metrics.pending == 3
 
 
+async def test_what_waits_on_the_broker_for_an_inbox_is_counted_too(broker: RabbitBroker) -> None:
+    app = broker.make_app(**{"queues.q.one.inbox": True})
+    async with app:
+        await app.store.carrier.open()  # type: ignore[attr-defined]
+        for n in range(2):
+            await broker.put("q.one", body(n=n))
+        status = (await _statuses(app))["q.one"]
+        assert (status.counts.pending, status.no_handler) == (2, True)
+
+
 async def test_what_other_software_consumes_is_served(broker: RabbitBroker) -> None:
     app = broker.make_app()
     async with app:

@@ -229,14 +229,15 @@ class CarriedStore(BesideLedger):
 
     async def queues(self) -> list[QueueCounts]:
         """The ledger's counts, and where it answers the broker's: what waits in a queue of the broker is what
-        the broker has there, also of letters that were sent back."""
+        the broker has there, also of letters that were sent back. For an inbox both wait."""
         found = {one.queue: _relayed(one) for one in await self.ledger.queues()}
         for name in {*self.carrier.queues(), *self._handovers} - set(found):
             found[name] = _empty(name)
-        carried = [name for name in found if self.carries(name)]
+        theirs = [name for name in found if self.carries(name) or name in self.inbox]
         with suppress(StoreError):
-            for name, depth in (await self.carrier.depths(carried)).items():
-                found[name] = _with_depth(found[name], depth)
+            for name, depth in (await self.carrier.depths(theirs)).items():
+                add = _with_depth if self.carries(name) else _with_intake
+                found[name] = add(found[name], depth)
         return [found[name] for name in sorted(found)]
 
     def _handover(self, queue: str) -> Handover:
@@ -264,6 +265,11 @@ def _empty(queue: str) -> QueueCounts:
 
 def _relayed(counts: QueueCounts) -> QueueCounts:
     return changed(counts, relayed=True) if counts.queue.endswith(OUTBOX) else counts
+
+
+def _with_intake(counts: QueueCounts, depth: Depth) -> QueueCounts:
+    """Whoever takes in is no handler: it is not counted among the consumers."""
+    return changed(counts, pending=counts.pending + (depth.waiting or 0))
 
 
 def _with_depth(counts: QueueCounts, depth: Depth) -> QueueCounts:
