@@ -145,3 +145,9 @@ def test_a_session_is_listed_and_ended(shop: Shop) -> None:
     assert shop.ok("keys", "sessions", "--end", session)["ended"] is True
     assert shop.ok("keys", "sessions")["sessions"] == []
     assert "no session" in shop("keys", "sessions", "--end", session).error
+
+
+def test_a_rotation_says_how_long_the_old_key_is_still_let_in(shop: Shop) -> None:
+    shop.send()
+    made = shop.ok("keys", "create", "--role", "viewer")
+    assert "ends in 2 h" in shop("keys", "rotate", made["key"], "--overlap", "2h").error

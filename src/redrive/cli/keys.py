@@ -14,7 +14,7 @@ from cyclopts import App, Parameter
 from rich.console import RenderableType
 from rich.text import Text
 
-from redrive.cli.output import Output, moment, name, until
+from redrive.cli.output import Output, duration, moment, name, until
 from redrive.cli.problems import CommandError, Exit
 from redrive.cli.session import NO_FLAGS, Flags, Session, session
 from redrive.core.grants import QueuePatterns, SenderDomains
@@ -104,7 +104,7 @@ async def rotate(key_id: str, /, *, overlap: str | None = None, flags: Flags = N
         if made is None:
             raise _no_key(wanted)
         _show(current, *made)
-        current.output.note(f"{wanted} ends in {both}")
+        current.output.note(f"{wanted} ends in {duration(round(1000 * both.total_seconds()))}")
 
 
 @keys.command
