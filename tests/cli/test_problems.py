@@ -49,6 +49,7 @@ def test_a_missing_store_is_named_and_not_created(shop: Shop, arguments: tuple[s
         (("status", "--config", "gone.toml"), ["gone.toml", "does not exist"]),
         (("status", "--bogus"), ["--bogus", "--help"]),
         (("sttus",), ["sttus", "status"]),
+        (("--store", "sqlite:///x.db", "status"), ["--store stands before the command"]),
         (("dlq", "bogus"), ["bogus"]),
         (("up", "--seconds", "0"), ["--seconds"]),
         (("up", "--seconds", "nan"), ["--seconds"]),

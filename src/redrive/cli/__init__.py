@@ -76,7 +76,9 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return int(app(arguments, exit_on_error=False, print_error=False) or Exit.OK)
     except CycloptsError as error:
-        return _report(output, f"{error} Every flag is in: redrive COMMAND --help", error)
+        early = next((one for one in arguments[:1] if one.startswith("-")), None)
+        why = error if early is None else f"{early} stands before the command: write it after it."
+        return _report(output, f"{why} Every flag is in: redrive COMMAND --help", error)
     except RedriveError as error:
         return _report(output, str(error), error)
     except BrokenPipeError:
