@@ -178,6 +178,13 @@ async def test_connections_that_are_cut_at_any_byte_lose_nothing(
                 await wait_until(sides.healed, WAIT_S, "every letter was sent back and handled")
 
 
+@pytest.fixture
+def sole_consumer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes again comes here, however long that takes: nobody else consumes."""
+    monkeypatch.setattr("redrive.brokers.rabbitmq.adrift.COMES_AGAIN_S", WAIT_S)
+
+
+@pytest.mark.usefixtures("sole_consumer")
 async def test_an_attempt_outlives_its_connection_and_is_not_run_twice(
     rabbitmq: RabbitServer, broker_url: str, tmp_path: Path
 ) -> None:
@@ -197,8 +204,10 @@ async def test_an_attempt_outlives_its_connection_and_is_not_run_twice(
         async with working(app):
             await app.submit("q.one", {"n": 1})
             await began.wait()
+            channel = app.store.carrier._consumptions["q.one"]._channel  # type: ignore[attr-defined]
             proxy.arm(Budget(request=1, reply=1))
             await wait_until(lambda: proxy.cuts >= 2, WAIT_S, "the connections are cut")
+            await wait_until(lambda: channel.is_closed, WAIT_S, "the app has noticed")
             go_on.set()
             await wait_until(lambda: app.store.outstanding == 0, WAIT_S, "its outcome was told")  # type: ignore[attr-defined]
     async with on(broker_url, tmp_path) as broker:
@@ -206,6 +215,7 @@ async def test_an_attempt_outlives_its_connection_and_is_not_run_twice(
     assert runs == [1]
 
 
+@pytest.mark.usefixtures("sole_consumer")
 @pytest.mark.parametrize(
     ("queue", "failures", "runs"),
     [("q.one", 0, [1]), ("q.one", 1, [1, 2]), ("q.steps", 1, [1, 2]), ("q.steps", 3, [1, 2, 3])],
