@@ -32,6 +32,7 @@ PATHS = (
     *("/", "/letters", "/letters?view=letters", "/letters?view=ages", "/messages", "/queues"),
     *(f"/queues/{ORDERS}", "/tenants", "/operations", "/alerts", "/mail"),
 )
+WRITTEN_NOW_AND_THEN = {"add_totals"}  # by the app itself, whoever looks at what
 
 
 @pytest.fixture
@@ -39,7 +40,11 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each verb of the store, and its index, is asked."""
     counted: Counter[str] = Counter()
     for name, verb in vars(SqliteStore).items():
-        if inspect.iscoroutinefunction(verb) and not name.startswith("_"):
+        if (
+            inspect.iscoroutinefunction(verb)
+            and not name.startswith("_")
+            and name not in WRITTEN_NOW_AND_THEN
+        ):
             monkeypatch.setattr(SqliteStore, name, counting(name, verb, counted))
     monkeypatch.setattr(Index, "read", counting("index", Index.read, counted))
     monkeypatch.setattr(overview, "_FRESH_S", 0.0)

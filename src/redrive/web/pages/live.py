@@ -38,7 +38,7 @@ Read = Callable[[], Awaitable[Any]]
 
 def pause_s(queues: int) -> int:
     """How long a page waits before it is read again, where that costs up to two reads a queue, and a few."""
-    return max(_PAUSE_S, 4 + queues // 2)
+    return _PAUSE_S + queues // 2
 
 
 class Topic:
