@@ -3,12 +3,21 @@ by its name, with what to write."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from redrive import ConfigurationError, InvalidMessage, Redrive
+from redrive.core.ports import Claim
 from tests.engine.conftest import MakeApp
+
+
+@dataclass
+class Measured:
+    value: float
 
 
 @pytest.mark.parametrize(
@@ -19,11 +28,34 @@ from tests.engine.conftest import MakeApp
         ({"headers": "x"}, "headers is of type str: give a mapping"),
         ({"headers": {"order": 7}}, "header 'order' is of type int: give a text"),
         ({"headers": {7: "order"}}, "a header's name is of type int: give a text"),
+        ({"message_id": UUID(int=1)}, "message_id is not a UUID in lower case"),
+        ({"at": "2026-11-18T03:00:00Z"}, "at is of type str: give a datetime with a time zone"),
     ],
 )
 async def test_a_wrong_type_is_refused_by_its_name(app: Redrive, given: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidMessage, match=said):
         await app.submit("orders", {}, **given)
+
+
+@pytest.mark.parametrize(
+    "payload", [{"share": float("nan"), "of": None}, [1.5, (float("-inf"),)], Measured(float("nan"))]
+)
+async def test_a_number_that_is_not_finite_is_refused_instead_of_becoming_null(
+    app: Redrive, payload: object
+) -> None:
+    with pytest.raises(InvalidMessage, match="NaN and infinity"):
+        await app.submit("orders", payload)
+
+
+async def test_none_and_finite_numbers_are_handed_over_as_they_are(app: Redrive) -> None:
+    await app.submit("orders", {"share": 1.5, "of": None, "measured": Measured(2.5)})
+    (delivery,) = (await app.store.claim(Claim("orders", "token", 1, 30))).deliveries
+    assert json.loads(delivery.message.body) == {"share": 1.5, "of": None, "measured": {"value": 2.5}}
+
+
+async def test_what_is_no_mail_is_refused_as_one(app: Redrive) -> None:
+    with pytest.raises(InvalidMessage, match="is of type str: give a Mail or an EmailMessage"):
+        await app.mail.submit("Hello", tenant="acme")  # type: ignore[arg-type]
 
 
 async def test_a_queue_that_is_not_a_text_is_refused(app: Redrive) -> None:

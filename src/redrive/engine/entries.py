@@ -90,9 +90,15 @@ def _due_at(submission: Submission[object], now: int) -> int:
         return now + max(0, round(check_span("delay", submission.delay).total_seconds() * 1000))
     if submission.at is None:
         return now
-    if submission.at.tzinfo is None:
+    return max(now, round(_check_instant(submission.at).timestamp() * 1000))
+
+
+def _check_instant(at: object) -> datetime:
+    if not isinstance(at, datetime):
+        raise InvalidMessage(f"at is of type {type(at).__name__}: give a datetime with a time zone")
+    if at.tzinfo is None:
         raise InvalidMessage("at is a naive datetime, which is not an instant: give it a time zone")
-    return max(now, round(submission.at.timestamp() * 1000))
+    return at
 
 
 def _track(name: str) -> Track:
@@ -105,7 +111,7 @@ def _track(name: str) -> Track:
         raise InvalidMessage(f"track {name!r} is not known: use one of {known}") from None
 
 
-def _check_id(message_id: str) -> str:
-    if not _UUID.fullmatch(message_id):
+def _check_id(message_id: object) -> str:
+    if not isinstance(message_id, str) or not _UUID.fullmatch(message_id):
         raise InvalidMessage("message_id is not a UUID in lower case with hyphens")
     return message_id

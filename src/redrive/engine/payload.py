@@ -6,6 +6,7 @@ own dependency.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
@@ -34,12 +35,36 @@ def encode(payload: object) -> bytes:
     try:
         if hasattr(payload, "model_dump_json"):
             return cast("_Model", payload).model_dump_json().encode()
-        return msgspec.json.encode(payload)
+        body = msgspec.json.encode(payload)
+        if b"null" in body:
+            _refuse_lost_numbers(payload)
+        return body
     except RecursionError:
         raise InvalidMessage("the payload is nested too deeply to be written as JSON") from None
     except (TypeError, ValueError, OverflowError) as error:
         why = str(error)[:200].encode("utf-8", "replace").decode()
         raise InvalidMessage(f"the payload cannot be written as JSON: {why}") from error
+
+
+def _refuse_lost_numbers(payload: object) -> None:
+    """A number that is not finite would be written as null: the handler would get another payload."""
+    left = [payload]
+    while left:
+        value = left.pop()
+        match value:
+            case None | str() | int() | msgspec.Raw():
+                continue
+            case float():
+                if not math.isfinite(value):
+                    raise ValueError("NaN and infinity are not numbers there, send None or a text instead")
+            case dict():
+                left.extend(value.values())
+            case list() | tuple() | set() | frozenset():
+                left.extend(value)
+            case _:
+                built = msgspec.to_builtins(value)
+                if type(built) is not type(value):
+                    left.append(built)
 
 
 def decoder(annotation: object) -> Decode:

@@ -148,13 +148,20 @@ def _check_senders(named: Sequence[Address], allowed: Sequence[SenderDomains]) -
             raise InvalidMail([Problem("from", f"is not of a domain that you may send from: {domains}")])
 
 
+def _check_type(mail: object) -> Mail:
+    if not isinstance(mail, Mail):
+        kind = type(mail).__name__
+        raise InvalidMail([Problem("mail", f"is of type {kind}: give a Mail or an EmailMessage")])
+    return mail
+
+
 def _prepare(mail: Mail | EmailMessage, mail_id: str, now: int, allowed: Sequence[SenderDomains]) -> Stored:
     date = datetime.fromtimestamp(now // 1000, UTC)
     if isinstance(mail, EmailMessage):
         stored = from_email_message(mail, mail_id=mail_id, date=date)
         _check_senders(authors(mail), allowed)
         return stored
-    checked = check(mail)
+    checked = check(_check_type(mail))
     _check_senders(checked.authors, allowed)
     message_id = make_message_id(mail_id, checked.sender.domain)
     return storing.store(
