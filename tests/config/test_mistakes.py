@@ -26,6 +26,8 @@ IN_FILE = [
     ("[alerts.dlq_high]\nchannels = 'ops'", ["alerts.dlq_high.channels", "a list of names"]),
     ("[alerts.dlq_high]\nchannels = ['opps']\n[channels.ops]\nurl = 'slack://a/b/c'", ["did you mean ops?"]),
     ("[alerts.'DLQ high']\noff = true", ["is not a name"]),
+    ("[channels.ops]", ["[channels.ops] from redrive.toml is empty"]),
+    ("[alerts.typo]\n[worker]\nbatch = 5", ["[alerts.typo]", "write its keys below it"]),
     ("[channels.ops]\nletters = true", ["[channels.ops]", "has no url"]),
     ("[channels.ops]\nurl = '$NO_SUCH_THING'", ["$NO_SUCH_THING", "is not set"]),
     ("[channels.ops]\nulr = 'x'", ["channels.ops.ulr", "did you mean url?"]),

@@ -141,6 +141,10 @@ def _from_document(document: Mapping[str, object], origin: str) -> Iterator[Give
     for key, value in document.items():
         if key in NAMED:
             for name, table in _table(key, value, origin).items():
+                if table == {} and key != "queues":
+                    raise ConfigurationError(
+                        f"[{key}.{name}] from {origin} is empty: write its keys below it"
+                    )
                 yield from _from_table(f"{key}.{name}", table, origin)
         elif key in SECTIONS:
             yield from _from_table(key, value, origin)
