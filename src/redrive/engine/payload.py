@@ -7,6 +7,7 @@ own dependency.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
@@ -15,6 +16,9 @@ import msgspec
 from redrive.core.errors import InvalidMessage
 
 Decode = Callable[[bytes], Any]
+
+_NULL = re.compile(b"null")
+"""Looked for with every message: a pattern finds it sooner than `in` does."""
 
 
 class Misfit(Exception):
@@ -36,7 +40,7 @@ def encode(payload: object) -> bytes:
         if hasattr(payload, "model_dump_json"):
             return cast("_Model", payload).model_dump_json().encode()
         body = msgspec.json.encode(payload)
-        if b"null" in body:
+        if _NULL.search(body) is not None:
             _refuse_lost_numbers(payload)
         return body
     except RecursionError:
