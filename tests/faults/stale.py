@@ -9,6 +9,9 @@ import time
 from tests.faults.processes import Child, Site
 from tests.waiting import wait_until
 
+STALE_S = 5.0
+"""The lease of a worker that is to be stopped: it must still have it then, also on a busy machine."""
+
 _TRIES = 20
 _WRITE_S = 0.5
 

@@ -11,7 +11,7 @@ from redrive.core.verdict import CRASH_LIMIT, Reason
 from tests.faults.handlers import PLAIN
 from tests.faults.ledger import Plan
 from tests.faults.processes import Site, open_site
-from tests.faults.stale import stop_past_lease
+from tests.faults.stale import STALE_S, stop_past_lease
 
 LEASE_S = 1.5
 SHORT_S = 0.6
@@ -79,10 +79,10 @@ async def test_a_worker_stopped_past_its_lease_changes_nothing_when_it_wakes(
     """Another has taken over meanwhile, on a queue younger than both workers; the stale settle is told."""
     async with open_site(tmp_path, store_url) as site:
         gate = tmp_path / "gate"
-        stale = await site.start_worker(lease_s=LEASE_S)
+        stale = await site.start_worker(lease_s=STALE_S)
         message_id = await site.submit(Plan(gate=str(gate)))
         await site.wait_for("begin", message_id)
-        other = await site.start_worker(lease_s=LEASE_S)
+        other = await site.start_worker(lease_s=STALE_S)
         await stop_past_lease(site, stale)
         await site.wait_for("begin", message_id, count=2)
         gate.touch()
@@ -100,7 +100,7 @@ async def test_a_worker_that_lost_its_leases_goes_on_and_runs_suspects_too(
     """A suspect needs the process to itself: nothing of the lost leases may still count as held."""
     async with open_site(tmp_path, store_url) as site:
         gate, second_gate = tmp_path / "gate", tmp_path / "second"
-        stale = await site.start_worker(lease_s=LEASE_S, concurrency=2, prefetch_s=AHEAD_S)
+        stale = await site.start_worker(lease_s=STALE_S, concurrency=2, prefetch_s=AHEAD_S)
         ids = [await site.submit(Plan(gate=str(gate))) for _ in range(10)]
         await _wait_claimed(site, ids)
         await stop_past_lease(site, stale)

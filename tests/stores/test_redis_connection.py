@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from collections.abc import AsyncIterator
 
@@ -13,6 +14,8 @@ from redrive.core.lanes import LaneState
 from redrive.core.settings import RedisSettings
 from redrive.stores.redis import RedisStore
 from tests.conformance import makers
+from tests.servers import ask
+from tests.waiting import wait_until
 
 QUEUE = makers.QUEUE
 HINTS = 4
@@ -123,6 +126,17 @@ async def test_waiting_ends_when_the_next_message_becomes_due(store: RedisStore)
 async def test_waiting_ends_at_its_timeout(store: RedisStore) -> None:
     async with asyncio.timeout(5):
         await store.wait([QUEUE], 0.02)
+
+
+async def test_a_process_that_stood_still_while_it_waited_does_not_blame_the_server(
+    store: RedisStore, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("redrive.stores.redis.client.HINT_GRACE_S", 0.1)
+    waiting = asyncio.create_task(store.wait([QUEUE], 0.5))
+    port = int(redis_url.rpartition(":")[2].removesuffix("/0"))
+    await wait_until(lambda: b"cmd=blpop" in ask(port, "CLIENT", "LIST"), 10, "the worker listens")
+    time.sleep(2.0)  # noqa: ASYNC251 - the loop stands still, as that of a stopped process does
+    await waiting
 
 
 async def test_due_work_of_a_paused_queue_does_not_keep_the_waiting_awake(store: RedisStore) -> None:

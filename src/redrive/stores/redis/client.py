@@ -30,6 +30,7 @@ __all__ = ["FORMAT", "Argument", "Client", "to_ms", "whole_call"]
 
 FORMAT = 4
 HINT_GRACE_S = 5.0
+_STALL_S = 1.0
 CLOCK_SET_MS = 5_000
 LISTED_S = 2.0
 RELIST_S = 6.0
@@ -216,6 +217,8 @@ class Client:
                     self._waits.add(scope)
                     await self._sender.pop_first(keys, max(0.001, timeout_s))
         except StoreUnavailable:
+            if _stood_still(scope):
+                return
             if not self._closing:
                 raise
         finally:
@@ -289,6 +292,13 @@ def whole_call(
             return await method(room, *args, **kwargs)
 
     return call
+
+
+def _stood_still(scope: asyncio.Timeout) -> bool:
+    """Whether this process, or its loop, slept past the end of a wait: it says nothing of the server then."""
+    ended_s = scope.when()
+    late = ended_s is not None and asyncio.get_running_loop().time() > ended_s + _STALL_S
+    return scope.expired() and late
 
 
 def to_ms(seconds: float) -> int:
