@@ -9,8 +9,8 @@ import time
 from tests.faults.processes import Child, Site
 from tests.waiting import wait_until
 
-STALE_S = 5.0
-"""The lease of a worker that is to be stopped: it must still have it then, also on a busy machine."""
+STALE_S = 2.5
+"""The lease of a worker that is to be stopped: longer than a stall, and over before its calls time out."""
 
 _TRIES = 20
 _WRITE_S = 0.5

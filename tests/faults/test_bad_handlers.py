@@ -39,7 +39,7 @@ async def test_a_handler_that_blocks_the_loop_past_its_lease_keeps_it(tmp_path: 
     """The lease is extended from a thread of its own, so another worker has nothing to take."""
     async with open_site(tmp_path, store_url) as site:
         await site.start_worker(lease_s=LEASE_S)
-        message_id = await site.submit(Plan(act="block", work_s=4 * LEASE_S))
+        message_id = await site.submit(Plan(act="block", work_s=2 * LEASE_S))
         await site.wait_for("begin", message_id)
         await site.start_worker(lease_s=LEASE_S)
         await site.wait_state(message_id, State.DONE)

@@ -11,7 +11,7 @@ from tests.faults.ledger import Plan
 from tests.faults.moved import told
 from tests.faults.processes import Child, Site, open_site
 from tests.faults.recovery import bury
-from tests.faults.stale import STALE_S, stop, stop_past_lease
+from tests.faults.stale import stop, stop_past_lease
 from tests.office.desks import desk, redrive
 
 LEASE_S = 1.0
@@ -32,7 +32,7 @@ async def test_a_settle_without_its_token_check_is_caught(
     """The stale worker settles while another holds the message, which stands still meanwhile."""
     async with open_site(tmp_path, store_url) as site:
         gate = tmp_path / "gate"
-        stale = await site.start_worker(lease_s=STALE_S, **_planted(plant))
+        stale = await site.start_worker(lease_s=LEASE_S, **_planted(plant))
         # It blocks its loop, so that it settles before it can hear that its lease is lost.
         message_id = await site.submit(Plan(gate=str(gate), act="block"))
         await site.wait_for("begin", message_id)
