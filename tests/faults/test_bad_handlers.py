@@ -15,6 +15,9 @@ from tests.faults.stale import STALE_S, stop_past_lease
 
 LEASE_S = 1.5
 SHORT_S = 0.6
+BLOCKED_S = 1.0
+"""Four of these are over before a call to Redis that was under way times out."""
+
 AHEAD_S = 60.0
 """A worker that is to claim this far ahead claims more than it runs."""
 
@@ -38,10 +41,10 @@ async def test_a_handler_that_hangs_fails_temporarily_at_its_deadline(tmp_path: 
 async def test_a_handler_that_blocks_the_loop_past_its_lease_keeps_it(tmp_path: Path, store_url: str) -> None:
     """The lease is extended from a thread of its own, so another worker has nothing to take."""
     async with open_site(tmp_path, store_url) as site:
-        await site.start_worker(lease_s=LEASE_S)
-        message_id = await site.submit(Plan(act="block", work_s=2 * LEASE_S))
+        await site.start_worker(lease_s=BLOCKED_S)
+        message_id = await site.submit(Plan(act="block", work_s=4 * BLOCKED_S))
         await site.wait_for("begin", message_id)
-        await site.start_worker(lease_s=LEASE_S)
+        await site.start_worker(lease_s=BLOCKED_S)
         await site.wait_state(message_id, State.DONE)
         assert await site.violations() == []
         assert len(site.handed("begin", message_id)) == 1
